@@ -1,0 +1,1 @@
+//! Sliding-window rate limits as Redis commands.
