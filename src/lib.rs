@@ -1,1 +1,3 @@
 //! Sliding-window rate limits as Redis commands.
+
+pub mod limiter;

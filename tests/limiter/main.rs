@@ -1,0 +1,11 @@
+//! The limiter alone: no server, no clock, every field of every answer.
+
+#[path = "../model/mod.rs"]
+mod model;
+
+mod canary;
+mod exhaustive;
+mod memory;
+mod properties;
+mod table;
+mod totals;

@@ -1,0 +1,128 @@
+//! A log in a vector, and a limiter over it: what the sorted set is in the server.
+
+use crate::model::{Call, Charged, Reply};
+use rl::limiter::{
+    Change, Charge, Decision, Entry, Log, LogError, MAX_TRIMMED, Request, Window, Windows, decide,
+};
+
+/// A log in memory, with the expiry of its key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    pub entries: Vec<Entry>,
+    pub expires_at_ms: Option<u64>,
+}
+
+impl Log for Memory {
+    fn len(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    fn expires_at_ms(&self) -> Option<u64> {
+        self.expires_at_ms
+    }
+
+    fn oldest(&mut self) -> Result<Option<Entry>, LogError> {
+        Ok(self.entries.first().copied())
+    }
+
+    fn newest(&mut self) -> Result<Option<Entry>, LogError> {
+        Ok(self.entries.last().copied())
+    }
+
+    fn first_from(&mut self, from_ms: u64) -> Result<Option<Entry>, LogError> {
+        Ok(self.entries.iter().find(|entry| entry.stamp_ms >= from_ms).copied())
+    }
+
+    fn last_until(&mut self, until_ms: u64) -> Result<Option<Entry>, LogError> {
+        Ok(self.entries.iter().rfind(|entry| entry.stamp_ms <= until_ms).copied())
+    }
+}
+
+impl Memory {
+    /// A log of `(stamp_ms, total, cost)`.
+    pub fn of(entries: &[(u64, u64, u64)]) -> Self {
+        let entry = |&(stamp_ms, total, cost)| Entry { stamp_ms, total, cost };
+        Self { entries: entries.iter().map(entry).collect(), expires_at_ms: None }
+    }
+
+    /// Answers as `RL.SLIDE` does: decides, then writes what was decided.
+    pub fn slide(&mut self, call: &Call) -> Reply {
+        self.try_slide(call).unwrap_or_else(|error| panic!("{error:?} for {call:?} on {self:?}"))
+    }
+
+    pub fn try_slide(&mut self, call: &Call) -> Result<Reply, LogError> {
+        self.expire(call.clock_ms);
+        let decision = decide(self, &request(call))?;
+        if let Some(change) = &decision.change {
+            self.apply(change);
+        }
+        Ok(reply(&decision))
+    }
+
+    /// What the server does before a call touches the key.
+    pub fn expire(&mut self, clock_ms: u64) {
+        if self.expires_at_ms.is_some_and(|expiry_ms| expiry_ms < clock_ms) {
+            *self = Self::default();
+        }
+    }
+
+    fn apply(&mut self, change: &Change) {
+        if change.drop_log {
+            *self = Self::default();
+        }
+        let was_empty = self.entries.is_empty();
+        self.entries.push(change.entry);
+        self.entries.retain(|entry| Some(*entry) != change.replaced);
+        for _ in 0..MAX_TRIMMED {
+            let oldest_ms = self.entries[0].stamp_ms;
+            if change.trim_until_ms.is_none_or(|until_ms| oldest_ms > until_ms) {
+                break;
+            }
+            self.entries.remove(0);
+        }
+        if change.expiry_due || was_empty {
+            self.expires_at_ms = Some(change.expires_at_ms);
+        }
+    }
+
+    /// The entries in the model's words.
+    pub fn charged(&self) -> Vec<Charged> {
+        let charged = |entry: &Entry| Charged {
+            stamp_ms: entry.stamp_ms,
+            total: entry.total,
+            cost: entry.cost,
+        };
+        self.entries.iter().map(charged).collect()
+    }
+}
+
+/// The call as the limiter takes it.
+pub fn request(call: &Call) -> Request {
+    let mut list = call
+        .windows
+        .iter()
+        .map(|(window_ms, limit)| Window { window_ms: *window_ms, limit: *limit });
+    let mut windows = Windows::new(list.next().unwrap());
+    list.for_each(|window| windows.push(window).unwrap());
+    Request {
+        windows,
+        cost: call.cost,
+        charge: if call.force { Charge::Always } else { Charge::IfAllowed },
+        precision_ms: call.precision_ms,
+        now_ms: call.now_ms,
+        clock_ms: call.clock_ms,
+    }
+}
+
+/// The six fields as they go on the wire.
+fn reply(decision: &Decision) -> Reply {
+    let verdict = &decision.verdict;
+    [
+        i64::from(verdict.allowed),
+        verdict.limit as i64,
+        verdict.remaining as i64,
+        verdict.retry_after_ms.map_or(-1, |wait_ms| wait_ms as i64),
+        verdict.reset_after_ms as i64,
+        verdict.window_ms as i64,
+    ]
+}

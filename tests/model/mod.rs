@@ -1,0 +1,198 @@
+//! A brute-force twin of the sliding window log, written from the contract alone.
+//!
+//! It keeps every charge in a vector, counts by summing, and finds a wait by trying every moment at
+//! which something leaves. It knows nothing of running totals, look-ups or bisection, and shares no
+//! code with the module.
+
+/// Entries that one charge may remove, and beyond which a log that has left is dropped whole.
+const MAX_TRIMMED: usize = 256;
+const MAX_STORED_UNITS: u128 = i64::MAX as u128;
+
+/// One call of `RL.SLIDE`.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// `(window_ms, limit)`, in the order written.
+    pub windows: Vec<(u64, u64)>,
+    pub cost: u64,
+    pub force: bool,
+    pub precision_ms: Option<u64>,
+    pub now_ms: u64,
+    pub clock_ms: u64,
+}
+
+impl Call {
+    /// A plain request of one unit, whose clock is the server's.
+    pub fn new(windows: &[(u64, u64)], now_ms: u64) -> Self {
+        Self {
+            windows: windows.to_vec(),
+            cost: 1,
+            force: false,
+            precision_ms: None,
+            now_ms,
+            clock_ms: now_ms,
+        }
+    }
+
+    fn longest_ms(&self) -> u64 {
+        self.windows.iter().map(|(window_ms, _)| *window_ms).max().unwrap()
+    }
+}
+
+/// One entry: units charged at a time, and the total that the stored form shows with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charged {
+    pub stamp_ms: u64,
+    pub total: u64,
+    pub cost: u64,
+}
+
+/// A limiter's log, and the expiry of its key.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    pub entries: Vec<Charged>,
+    pub expires_at_ms: Option<u64>,
+}
+
+/// The six fields of a reply.
+pub type Reply = [i64; 6];
+
+impl Model {
+    /// Answers a call and charges what it charges.
+    pub fn slide(&mut self, call: &Call) -> Reply {
+        if self.expires_at_ms.is_some_and(|expiry_ms| expiry_ms < call.clock_ms) {
+            *self = Self::default();
+        }
+        let ahead_ms = call.now_ms.max(call.clock_ms) + 2 * call.longest_ms();
+        let clock_ahead = self.entries.last().is_some_and(|newest| newest.stamp_ms > ahead_ms);
+        let mut after = if clock_ahead { Self::default() } else { self.clone() };
+
+        let allowed = after.admits(call, call.now_ms);
+        let mut written = false;
+        if (allowed || call.force) && call.cost > 0 {
+            written = after.charge(call);
+        }
+        let reply = after.report(call, allowed);
+        if written {
+            *self = after;
+            self.trim_and_expire(call);
+        }
+        reply
+    }
+
+    /// Units charged in `(at - window, ...)`.
+    pub fn usage(&self, window_ms: u64, at_ms: u64) -> u128 {
+        let counted = self.entries.iter().filter(|entry| at_ms < entry.stamp_ms + window_ms);
+        counted.map(|entry| u128::from(entry.cost)).sum()
+    }
+
+    fn fits(&self, (window_ms, limit): (u64, u64), cost: u64, at_ms: u64) -> bool {
+        self.usage(window_ms, at_ms) + u128::from(cost) <= u128::from(limit)
+    }
+
+    fn admits(&self, call: &Call, at_ms: u64) -> bool {
+        call.windows.iter().all(|window| self.fits(*window, call.cost, at_ms))
+    }
+
+    fn has_left(&self, call: &Call) -> bool {
+        self.usage(call.longest_ms(), call.now_ms) == 0
+    }
+
+    /// The expiry that this charge must give the key at least, and the latest it may give.
+    fn expiry_bounds_ms(&self, call: &Call, stamp_ms: u64) -> (u64, u64) {
+        let least_ms = call.clock_ms + (stamp_ms - call.now_ms) + call.longest_ms();
+        (least_ms, least_ms + call.longest_ms() / 4)
+    }
+
+    fn stamp_ms(&self, call: &Call) -> u64 {
+        let precision_ms = call.precision_ms.unwrap_or(1);
+        let rounded_ms = call.now_ms.div_ceil(precision_ms) * precision_ms;
+        rounded_ms.max(self.entries.last().map_or(0, |newest| newest.stamp_ms))
+    }
+
+    /// Whether no longer window than the call's keeps the log.
+    fn is_alone(&self, call: &Call) -> bool {
+        let (_, most_ms) = self.expiry_bounds_ms(call, self.stamp_ms(call));
+        self.expires_at_ms.is_none_or(|expiry_ms| expiry_ms <= most_ms)
+    }
+
+    /// Adds the entry, cut to what a log can hold; says whether anything was added.
+    fn charge(&mut self, call: &Call) -> bool {
+        let stored: u128 = self.entries.iter().map(|entry| u128::from(entry.cost)).sum();
+        let crowded =
+            self.entries.len() > MAX_TRIMMED || stored + u128::from(call.cost) > MAX_STORED_UNITS;
+        if crowded && self.is_alone(call) && self.has_left(call) {
+            *self = Self::default();
+        }
+        let stored: u128 = self.entries.iter().map(|entry| u128::from(entry.cost)).sum();
+        let cost = u128::from(call.cost).min(MAX_STORED_UNITS - stored) as u64;
+        assert!(cost == call.cost || call.force, "the model knows no full logs");
+        if cost == 0 {
+            return false;
+        }
+        let mut entry = Charged { stamp_ms: self.stamp_ms(call), total: cost, cost };
+        if let Some(newest) = self.entries.last().copied() {
+            let total = u128::from(newest.total) + u128::from(cost);
+            entry.total = total as u64;
+            if call.precision_ms.is_some() && entry.stamp_ms == newest.stamp_ms {
+                self.entries.pop();
+                entry.cost += newest.cost;
+            }
+            if total > u128::from(u64::MAX) {
+                entry.stamp_ms = entry.stamp_ms.max(newest.stamp_ms + 1);
+            }
+        }
+        self.entries.push(entry);
+        true
+    }
+
+    fn trim_and_expire(&mut self, call: &Call) {
+        let newest = *self.entries.last().unwrap();
+        if self.is_alone(call) {
+            let mut trimmed = 0;
+            while trimmed < MAX_TRIMMED
+                && self.entries[0].stamp_ms + call.longest_ms() <= call.now_ms
+            {
+                self.entries.remove(0);
+                trimmed += 1;
+            }
+        }
+        let (least_ms, most_ms) = self.expiry_bounds_ms(call, newest.stamp_ms);
+        if self.expires_at_ms.is_none_or(|expiry_ms| expiry_ms < least_ms) {
+            self.expires_at_ms = Some(most_ms);
+        }
+    }
+
+    /// The first delay after which the window alone admits the cost, or -1.
+    fn wait_ms(&self, call: &Call, window: (u64, u64)) -> i64 {
+        if call.cost > window.1 {
+            return -1;
+        }
+        let mut moments_ms = vec![call.now_ms];
+        moments_ms.extend(self.entries.iter().map(|entry| entry.stamp_ms + window.0));
+        moments_ms.retain(|at_ms| *at_ms >= call.now_ms);
+        moments_ms.sort();
+        let fits = |at_ms: &&u64| self.fits(window, call.cost, **at_ms);
+        (moments_ms.iter().find(fits).unwrap() - call.now_ms) as i64
+    }
+
+    fn report(&self, call: &Call, allowed: bool) -> Reply {
+        let mut reports = call.windows.iter().map(|(window_ms, limit)| {
+            let usage = self.usage(*window_ms, call.now_ms);
+            let retry_ms = if allowed { 0 } else { self.wait_ms(call, (*window_ms, *limit)) };
+            let leave_ms = self.entries.iter().map(|entry| entry.stamp_ms + window_ms);
+            let reset_ms = leave_ms.max().map_or(0, |at_ms| at_ms.saturating_sub(call.now_ms));
+            let remaining = u128::from(*limit).saturating_sub(usage) as i64;
+            let limit = *limit as i64;
+            [allowed.into(), limit, remaining, retry_ms, reset_ms as i64, *window_ms as i64]
+        });
+        let first = reports.next().unwrap();
+        reports.fold(first, |reported, other| {
+            let rank = |reply: &Reply| match allowed {
+                true => -reply[2],
+                false if reply[3] == -1 => i64::MAX,
+                false => reply[3],
+            };
+            if rank(&other) > rank(&reported) { other } else { reported }
+        })
+    }
+}
