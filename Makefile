@@ -1,0 +1,85 @@
+# `make help` lists what there is. The words in capitals are settings:
+# `make run PORT=6380`, `make install DESTDIR=/tmp/stage`.
+
+# --- Settings -----------------------------------------------------------------
+
+# Where `make run` listens, the configuration it starts from, and where it keeps its data.
+PORT    ?= 6379
+CONF    ?= redis.conf.example
+RUN_DIR ?= $(CARGO_TARGET_DIR)/run/$(PORT)
+
+# The server to run and to test with.
+REDIS_SERVER ?= $(shell command -v redis-server || command -v valkey-server)
+
+# Where `make install` puts the library. Debian's service may execute nothing outside /usr/lib and /lib.
+PREFIX      ?= /usr
+MODULES_DIR  = $(PREFIX)/lib/redis/modules
+
+# Said to cargo, so that both mean the same place whatever cargo's own configuration says.
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+LIBRARY = $(CARGO_TARGET_DIR)/release/librl.so
+
+.DEFAULT_GOAL = build
+# Cargo uses all cores by itself.
+.NOTPARALLEL:
+.PHONY: build run test full setup install uninstall fmt lint clean help
+
+# --- Build, run, test ---------------------------------------------------------
+
+build: ## build the library (the default)
+	@scripts/setup.sh cc libclang
+	cargo build --release --locked
+
+run: ## install what is missing, build, start a server with the module (PORT= REDIS_SERVER=)
+	@PORT="$(PORT)" CONF="$(CONF)" RUN_DIR="$(RUN_DIR)" LIBRARY="$(LIBRARY)" \
+	    REDIS_SERVER="$(REDIS_SERVER)" exec scripts/run.sh
+
+# The tests load the release build, the file that users load; their own code is a debug build,
+# in which an overflow is a panic.
+test: setup build ## install what is missing, build, run every test (REDIS_SERVER=)
+	RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" \
+	    cargo test --locked --no-fail-fast
+
+full: export PROPTEST_CASES ?= 5000
+full: export RL_STREAM_REQUESTS ?= 1000000
+full: test ## the same with many more random cases; takes long
+
+setup: ## install what building, running and testing need, if it is missing
+	@scripts/setup.sh cc libclang server
+
+# --- Install ------------------------------------------------------------------
+
+# A library that is there is taken as it is: `make && sudo make install` builds nothing as root.
+# install(1) replaces the file instead of writing into it, so a server that has it loaded goes on.
+install: ## copy the library to PREFIX/lib/redis/modules (DESTDIR= PREFIX=)
+	@[ -f "$(LIBRARY)" ] || $(MAKE) --no-print-directory build
+	@install -d -m 0755 "$(DESTDIR)$(MODULES_DIR)" && \
+	    install -m 0755 "$(LIBRARY)" "$(DESTDIR)$(MODULES_DIR)/librl.so" || \
+	    { echo "Not permitted? Then: sudo make install" >&2; exit 1; }
+	@echo "Installed $(DESTDIR)$(MODULES_DIR)/librl.so"
+	@echo "Next: add this line to redis.conf (on Debian /etc/redis/redis.conf) and restart the server:"
+	@echo
+	@echo "    loadmodule $(MODULES_DIR)/librl.so"
+	@echo
+
+uninstall: ## remove the installed library (DESTDIR= PREFIX=)
+	@rm -f "$(DESTDIR)$(MODULES_DIR)/librl.so"
+	@echo "Removed $(DESTDIR)$(MODULES_DIR)/librl.so"
+	@echo "Next: take its loadmodule line out of redis.conf, or the server will not start again."
+
+# --- For developers -----------------------------------------------------------
+
+fmt: ## format the code
+	cargo fmt
+
+lint: ## check format and lints as CI does
+	cargo fmt --check
+	@scripts/setup.sh cc libclang
+	cargo clippy --locked --all-targets -- -D warnings
+
+clean: ## remove all that was built, and the data of `make run`
+	cargo clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+	    while IFS='|' read -r goal what; do printf '  make %-10s %s\n' "$$goal" "$$what"; done

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Installs those of the things named that are missing, and is silent if none is.
+#
+#   setup.sh [cc] [libclang] [server]
+#
+# cc        a C compiler: the redis-module crate has a stub in C, and rustc links with it
+# libclang  for bindgen, which reads the server's C header while the redis-module crate is built
+# server    redis-server or valkey-server; not looked for if REDIS_SERVER names one
+set -euo pipefail
+
+fail() {
+    printf '%s\n' "$@" >&2
+    exit 1
+}
+
+# Looks where bindgen looks (its crate clang-sys), which is in more places than ldconfig knows, and
+# for the compiler's own headers: the bare library, which other packages bring, is not enough.
+has_libclang() {
+    [[ -z ${LIBCLANG_PATH:-} ]] || return 0 # bindgen looks there and nowhere else
+    local prefix libraries headers
+    prefix=$("${LLVM_CONFIG_PATH:-llvm-config}" --prefix 2>/dev/null) || prefix=/usr
+    shopt -s nullglob
+    libraries=({"$prefix"/lib*,/usr/local/llvm*/lib*,/usr{,/local}/lib*{,/*,/*/*}}/libclang{,-[0-9]*}.so*)
+    headers=({"$prefix"/lib*,/usr/local/llvm*/lib*,/usr{,/local}/lib*{,/*,/*/*}}/clang/*/include/stddef.h)
+    shopt -u nullglob
+    ((${#libraries[@]} && ${#headers[@]}))
+}
+
+has_server() {
+    [[ -n ${REDIS_SERVER:-} ]] || command -v redis-server || command -v valkey-server
+}
+
+command -v cargo >/dev/null || fail \
+    "Rust is missing: install Rust 1.88 or newer (https://rustup.rs) and try again in a new shell." \
+    "If this was sudo: build without it; sudo is used only where it is needed."
+
+packages=()
+for thing in "$@"; do
+    case $thing in
+        cc) command -v cc >/dev/null || packages+=(gcc libc6-dev) ;;
+        libclang) has_libclang || packages+=(libclang-dev) ;;
+        server) has_server >/dev/null || packages+=(redis-server) ;;
+        *) fail "setup.sh: what is '$thing'?" ;;
+    esac
+done
+((${#packages[@]})) || exit 0
+
+by_hand() {
+    fail "$1 Install these yourself, then run make again: ${packages[*]}" \
+        "(Debian's names. Fedora: gcc clang-devel valkey. Arch: gcc clang valkey.)"
+}
+
+command -v apt-get >/dev/null || by_hand "Something is missing, and there is no apt-get here to install it."
+as_root=(env DEBIAN_FRONTEND=noninteractive)
+if ((EUID != 0)); then
+    command -v sudo >/dev/null || by_hand "Something is missing, and without root or sudo it cannot be installed."
+    as_root=(sudo "${as_root[@]}")
+fi
+
+run() {
+    echo "+ $*"
+    "$@"
+}
+
+echo "Installing what is missing: ${packages[*]}"
+run "${as_root[@]}" apt-get update -qq || true # one broken source need not matter; install will tell
+run "${as_root[@]}" apt-get install -y -q --no-install-recommends "${packages[@]}" || by_hand "apt-get failed."
+
+# Debian starts a server that it installs, now and at every boot, on the port that `make run` wants.
+if [[ " ${packages[*]} " == *" redis-server "* && -d /run/systemd/system ]]; then
+    run "${as_root[@]}" systemctl disable --now redis-server
+    echo "Debian had started redis-server as a service on port 6379. As that service is new and empty, it was"
+    echo "stopped and disabled, to leave the port to 'make run'; 'systemctl enable --now redis-server' undoes it."
+fi
