@@ -1,3 +1,46 @@
 //! Sliding-window rate limits as Redis commands.
+//!
+//! A native module: `librl.so` is loaded into `redis-server` or `valkey-server` and adds `RL.SLIDE`.
+//! The way of a call is in the folder names:
+//!
+//! ```text
+//! commands::parse -> store::load -> limiter::decide -> store::apply -> commands::reply
+//! ```
+//!
+//! - [`commands`]: one file a command, and the words and replies they share.
+//! - [`limiter`]: the arithmetic; it knows nothing of Redis.
+//! - [`store`]: a log as a sorted set.
+//! - [`redis`]: the module API, and all of the `unsafe`.
 
+pub mod commands;
+mod decimal;
 pub mod limiter;
+#[allow(unsafe_code, reason = "the one layer that speaks C")]
+pub mod redis;
+pub mod store;
+
+/// What the server looks for in the library.
+#[allow(unsafe_code, reason = "the server finds the entry by its unmangled name")]
+mod entry {
+    use crate::{commands, redis};
+    use redis_module::raw::{RedisModuleCtx, RedisModuleString};
+    use std::ffi::c_int;
+
+    /// As the server shows it in `MODULE LIST`: 1.2.3 is 10203.
+    const VERSION: c_int = 100;
+
+    /// Called once, at `loadmodule` or `MODULE LOAD`.
+    ///
+    /// # Safety
+    /// Only the server calls it, with the context of the load.
+    #[unsafe(no_mangle)]
+    #[allow(non_snake_case)]
+    unsafe extern "C" fn RedisModule_OnLoad(
+        ctx: *mut RedisModuleCtx,
+        _argv: *mut *mut RedisModuleString,
+        _argc: c_int,
+    ) -> c_int {
+        // SAFETY: the context is the one that the server gave.
+        unsafe { redis::load(ctx, c"rl", VERSION, commands::register) }
+    }
+}

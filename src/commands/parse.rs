@@ -1,0 +1,209 @@
+//! Parsing: the words behind the key, in place.
+//!
+//! `window limit [window limit ...] [COST n] [FORCE] [PRECISION p] [AT t]`
+//!
+//! A word that starts with a digit is a window; the first that does not begins the options, which
+//! come in any order and any case, each at most once. Nothing is allocated unless a word is wrong.
+
+use crate::decimal;
+use crate::limiter::{
+    Charge, MAX_UNITS, MAX_WINDOW_MS, MAX_WINDOWS, Request, Window, Windows, WindowsError,
+};
+use std::fmt;
+
+/// How far `AT` may lie after the server's clock: as far as the longest window.
+const MAX_AT_AHEAD_MS: u64 = MAX_WINDOW_MS;
+
+/// A bare number below this is more likely meant as seconds than as the milliseconds it says.
+const MIN_BARE_MS: u64 = 1_000;
+
+/// What is wrong with the arguments, in a sentence that names the one and says what it may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageError(String);
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Parses the words behind the key; `clock_ms` is the server's clock in Unix milliseconds.
+///
+/// # Errors
+/// At the first word that is wrong or missing.
+pub fn request<'a>(
+    words: impl Iterator<Item = &'a [u8]>,
+    clock_ms: u64,
+) -> Result<Request, UsageError> {
+    let mut words = words.peekable();
+    let mut windows = Windows::new(next_window(&mut words)?);
+    while words.peek().is_some_and(|word| word.first().is_some_and(u8::is_ascii_digit)) {
+        push_window(&mut windows, &mut words)?;
+    }
+    let options = Options::parse(words, clock_ms)?;
+    if let Some(precision_ms) = options.precision_ms
+        && precision_ms > windows.shortest_ms()
+    {
+        let shortest_ms = windows.shortest_ms();
+        return Err(UsageError(format!(
+            "PRECISION {precision_ms}ms must not be above the shortest window, {shortest_ms}ms"
+        )));
+    }
+    Ok(Request {
+        windows,
+        cost: options.cost.unwrap_or(1),
+        charge: if options.force { Charge::Always } else { Charge::IfAllowed },
+        precision_ms: options.precision_ms,
+        now_ms: options.at_ms.unwrap_or(clock_ms),
+        clock_ms,
+    })
+}
+
+// ---------------------------------------------------------------------------------------------
+// Windows
+// ---------------------------------------------------------------------------------------------
+
+fn next_window<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Result<Window, UsageError> {
+    let Some(length) = words.next() else {
+        return Err(UsageError("a window like 60s and its limit must follow the key".into()));
+    };
+    let window_ms = duration_ms("window", length)?;
+    let Some(limit) = words.next() else {
+        return Err(UsageError(format!("window {} needs a limit behind it", quoted(length))));
+    };
+    Ok(Window { window_ms, limit: units("limit", limit)? })
+}
+
+fn push_window<'a>(
+    windows: &mut Windows,
+    words: &mut std::iter::Peekable<impl Iterator<Item = &'a [u8]>>,
+) -> Result<(), UsageError> {
+    let length = words.peek().copied().map(quoted).unwrap_or_default();
+    windows.push(next_window(words)?).map_err(|error| match error {
+        WindowsError::Duplicate => UsageError(format!("window {length} is given twice")),
+        WindowsError::TooMany => UsageError(format!(
+            "window {length} is one too many: at most {MAX_WINDOWS} are allowed"
+        )),
+    })
+}
+
+// ---------------------------------------------------------------------------------------------
+// Options
+// ---------------------------------------------------------------------------------------------
+
+#[derive(Default)]
+struct Options {
+    cost: Option<u64>,
+    force: bool,
+    precision_ms: Option<u64>,
+    at_ms: Option<u64>,
+}
+
+impl Options {
+    fn parse<'a>(
+        mut words: impl Iterator<Item = &'a [u8]>,
+        clock_ms: u64,
+    ) -> Result<Self, UsageError> {
+        let mut options = Self::default();
+        while let Some(word) = words.next() {
+            if word.eq_ignore_ascii_case(b"COST") {
+                let cost = value("COST", &options.cost, words.next())?;
+                options.cost = Some(units("COST", cost)?);
+            } else if word.eq_ignore_ascii_case(b"FORCE") {
+                if options.force {
+                    return Err(given_twice("FORCE"));
+                }
+                options.force = true;
+            } else if word.eq_ignore_ascii_case(b"PRECISION") {
+                let precision = value("PRECISION", &options.precision_ms, words.next())?;
+                options.precision_ms = Some(duration_ms("PRECISION", precision)?);
+            } else if word.eq_ignore_ascii_case(b"AT") {
+                let at = value("AT", &options.at_ms, words.next())?;
+                options.at_ms = Some(at_ms(at, clock_ms)?);
+            } else {
+                let word = quoted(word);
+                return Err(UsageError(format!(
+                    "unknown option {word}: after the windows may come COST n, FORCE, \
+                     PRECISION p, AT t"
+                )));
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// The word behind an option that has none yet.
+fn value<'a>(
+    option: &str,
+    given: &Option<u64>,
+    word: Option<&'a [u8]>,
+) -> Result<&'a [u8], UsageError> {
+    match (given, word) {
+        (Some(_), _) => Err(given_twice(option)),
+        (None, Some(word)) => Ok(word),
+        (None, None) => Err(UsageError(format!("{option} needs a value behind it"))),
+    }
+}
+
+fn given_twice(option: &str) -> UsageError {
+    UsageError(format!("{option} is given twice"))
+}
+
+fn at_ms(word: &[u8], clock_ms: u64) -> Result<u64, UsageError> {
+    let latest_ms = clock_ms + MAX_AT_AHEAD_MS;
+    decimal::parse(word).filter(|at_ms| *at_ms <= latest_ms).ok_or_else(|| {
+        let word = quoted(word);
+        UsageError(format!(
+            "AT {word} must be Unix milliseconds, from 0 to 3650 days after the server's clock, \
+             {latest_ms}"
+        ))
+    })
+}
+
+// ---------------------------------------------------------------------------------------------
+// Quantities
+// ---------------------------------------------------------------------------------------------
+
+/// A limit or a cost: 0 to 2^53 - 1.
+fn units(what: &str, word: &[u8]) -> Result<u64, UsageError> {
+    decimal::parse(word).filter(|units| *units <= MAX_UNITS).ok_or_else(|| {
+        let word = quoted(word);
+        UsageError(format!("{what} {word} must be an integer from 0 to {MAX_UNITS}"))
+    })
+}
+
+/// A duration: a number and `ms`, `s`, `m`, `h` or `d`, from 1 ms to 3650 d.
+fn duration_ms(what: &str, word: &[u8]) -> Result<u64, UsageError> {
+    let unit_start = word.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(word.len());
+    let (number, unit) = word.split_at(unit_start);
+    let unit_ms = match unit {
+        b"ms" | b"" => Some(1),
+        b"s" => Some(1_000),
+        b"m" => Some(60 * 1_000),
+        b"h" => Some(60 * 60 * 1_000),
+        b"d" => Some(24 * 60 * 60 * 1_000),
+        _ => None,
+    };
+    let number = decimal::parse(number);
+    if let (Some(number @ 1..MIN_BARE_MS), b"") = (number, unit) {
+        return Err(UsageError(format!(
+            "{what} '{number}' is {number} milliseconds: write {number}ms, or {number}s for seconds"
+        )));
+    }
+    let window_ms = number.zip(unit_ms).and_then(|(number, unit_ms)| number.checked_mul(unit_ms));
+    window_ms.filter(|window_ms| (1..=MAX_WINDOW_MS).contains(window_ms)).ok_or_else(|| {
+        let word = quoted(word);
+        UsageError(format!(
+            "{what} {word} must be a number and its unit, ms, s, m, h or d, like 500ms or 60s, \
+             from 1ms to 3650d"
+        ))
+    })
+}
+
+/// A word as an error may show it: whatever bytes it has, one line, and not too long.
+fn quoted(word: &[u8]) -> String {
+    const SHOWN: usize = 32;
+    let shown = word[..word.len().min(SHOWN)].escape_ascii();
+    let rest = if word.len() > SHOWN { "..." } else { "" };
+    format!("'{shown}{rest}'")
+}

@@ -1,0 +1,150 @@
+//! One call of a command: the clock, the reply, what goes to replicas, events and the log.
+
+use super::{Text, required};
+use redis_module::raw;
+use std::ffi::{CStr, CString, c_int, c_longlong};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// The context of the call that is running. It is lent to the handler and cannot be kept.
+pub struct Context {
+    raw: NonNull<raw::RedisModuleCtx>,
+    /// Contexts belong to the server's thread.
+    thread: PhantomData<*mut ()>,
+}
+
+/// The class of a keyspace event, which `notify-keyspace-events` chooses by.
+#[derive(Clone, Copy, Debug)]
+pub enum EventClass {
+    /// `g`: commands that work on any type.
+    Generic,
+    /// `z`: sorted sets.
+    SortedSet,
+    /// `d`: modules.
+    Module,
+}
+
+impl Context {
+    /// # Safety
+    /// `raw` is the context of a call that outlives the value.
+    pub(super) unsafe fn new(raw: NonNull<raw::RedisModuleCtx>) -> Self {
+        Self { raw, thread: PhantomData }
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut raw::RedisModuleCtx {
+        self.raw.as_ptr()
+    }
+
+    /// The server's clock, in Unix milliseconds.
+    pub fn clock_ms(&self) -> i64 {
+        // SAFETY: takes no arguments.
+        unsafe { required(raw::RedisModule_Milliseconds)() }
+    }
+
+    /// Whether the server is over `maxmemory` with nothing to evict.
+    pub fn is_out_of_memory(&self) -> bool {
+        // SAFETY: the context is that of the running call.
+        let flags = unsafe { required(raw::RedisModule_GetContextFlags)(self.as_ptr()) };
+        flags & raw::REDISMODULE_CTX_FLAGS_OOM as c_int != 0
+    }
+
+    /// Answers with an array of integers.
+    pub fn reply_integers(&self, integers: &[i64]) {
+        // SAFETY: the context is that of the running call; as many elements follow as announced.
+        unsafe {
+            required(raw::RedisModule_ReplyWithArray)(self.as_ptr(), integers.len() as _);
+            let reply = required(raw::RedisModule_ReplyWithLongLong);
+            for integer in integers {
+                reply(self.as_ptr(), *integer);
+            }
+        }
+    }
+
+    /// Answers with an error, whose first word is its code.
+    pub fn reply_error(&self, message: &str) {
+        let message = c_string(message);
+        // SAFETY: the message is a C string, which the server copies and puts on one line.
+        unsafe { required(raw::RedisModule_ReplyWithError)(self.as_ptr(), message.as_ptr()) };
+    }
+
+    /// Writes a warning to the server's log.
+    pub fn log_warning(&self, message: &str) {
+        let message = c_string(message);
+        // SAFETY: the format takes one C string, and the message, which may hold anything, is it.
+        unsafe {
+            let log = required(raw::RedisModule_Log);
+            log(self.as_ptr(), c"warning".as_ptr(), c"%s".as_ptr(), message.as_ptr());
+        }
+    }
+
+    /// Tells subscribers of an event on `key`.
+    pub fn notify(&self, class: EventClass, event: &CStr, key: Text) {
+        let class = match class {
+            EventClass::Generic => raw::REDISMODULE_NOTIFY_GENERIC,
+            EventClass::SortedSet => raw::REDISMODULE_NOTIFY_ZSET,
+            EventClass::Module => raw::REDISMODULE_NOTIFY_MODULE,
+        };
+        // SAFETY: the event is a C string and the key a string that outlives the call.
+        unsafe {
+            let notify = required(raw::RedisModule_NotifyKeyspaceEvent);
+            notify(self.as_ptr(), class, event.as_ptr(), key.as_ptr());
+        }
+    }
+
+    /// Sends `ZADD key score member` to replicas and the AOF.
+    pub fn replicate_zadd(&self, key: Text, score: i64, member: Text) {
+        // SAFETY: `sls` takes a string, a long long and a string.
+        unsafe {
+            let (command, format) = (c"ZADD".as_ptr(), c"sls".as_ptr());
+            let score = score as c_longlong;
+            let replicate = required(raw::RedisModule_Replicate);
+            replicate(self.as_ptr(), command, format, key.as_ptr(), score, member.as_ptr());
+        }
+    }
+
+    /// Sends `ZREM key member` to replicas and the AOF.
+    pub fn replicate_zrem(&self, key: Text, member: Text) {
+        // SAFETY: `ss` takes two strings.
+        unsafe {
+            let (command, format) = (c"ZREM".as_ptr(), c"ss".as_ptr());
+            let replicate = required(raw::RedisModule_Replicate);
+            replicate(self.as_ptr(), command, format, key.as_ptr(), member.as_ptr());
+        }
+    }
+
+    /// Sends `ZREMRANGEBYRANK key 0 last` to replicas and the AOF.
+    pub fn replicate_zremrangebyrank(&self, key: Text, last: i64) {
+        // SAFETY: `sll` takes a string and two long longs.
+        unsafe {
+            let (command, format) = (c"ZREMRANGEBYRANK".as_ptr(), c"sll".as_ptr());
+            let (first, last) = (0 as c_longlong, last as c_longlong);
+            let replicate = required(raw::RedisModule_Replicate);
+            replicate(self.as_ptr(), command, format, key.as_ptr(), first, last);
+        }
+    }
+
+    /// Sends `UNLINK key` to replicas and the AOF.
+    pub fn replicate_unlink(&self, key: Text) {
+        // SAFETY: `s` takes a string.
+        unsafe {
+            let replicate = required(raw::RedisModule_Replicate);
+            replicate(self.as_ptr(), c"UNLINK".as_ptr(), c"s".as_ptr(), key.as_ptr());
+        }
+    }
+
+    /// Sends `PEXPIREAT key at_ms` to replicas and the AOF.
+    pub fn replicate_pexpireat(&self, key: Text, at_ms: i64) {
+        // SAFETY: `sl` takes a string and a long long.
+        unsafe {
+            let (command, format) = (c"PEXPIREAT".as_ptr(), c"sl".as_ptr());
+            let replicate = required(raw::RedisModule_Replicate);
+            replicate(self.as_ptr(), command, format, key.as_ptr(), at_ms as c_longlong);
+        }
+    }
+}
+
+/// The message up to its first NUL, which C would stop at anyway.
+fn c_string(message: &str) -> CString {
+    let message = message.split('\0').next().unwrap_or_default();
+    CString::new(message).unwrap_or_default()
+}

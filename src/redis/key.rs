@@ -1,0 +1,160 @@
+//! Open keys, and sorted sets in them.
+
+use super::{Context, OwnedText, Text, required};
+use redis_module::raw;
+use std::ffi::c_int;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+
+/// What a key holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing: it does not exist.
+    Empty,
+    /// A sorted set.
+    SortedSet,
+    /// Anything else.
+    Other,
+}
+
+/// An open key, closed when it goes: a fault leaves none open.
+pub struct Key<'a> {
+    raw: NonNull<raw::RedisModuleKey>,
+    /// A handle points into the context it was opened in.
+    context: PhantomData<&'a Context>,
+}
+
+impl<'a> Key<'a> {
+    /// Opens `name` to look at it; `None` if it does not exist.
+    pub fn open_to_read(context: &'a Context, name: Text) -> Option<Self> {
+        Self::open(context, name, raw::REDISMODULE_READ)
+    }
+
+    /// Opens `name` to change it, or to create it by adding to it. Closing counts as a change to
+    /// whoever watches or caches the key, so it is for those who do change something.
+    pub fn open_to_write(context: &'a Context, name: Text) -> Self {
+        let mode = raw::REDISMODULE_READ | raw::REDISMODULE_WRITE;
+        Self::open(context, name, mode).expect("a key opens for writing whether it exists or not")
+    }
+
+    fn open(context: &'a Context, name: Text, mode: u32) -> Option<Self> {
+        // SAFETY: the context is that of the running call and the name a string that outlives it.
+        let raw = unsafe {
+            let open = required(raw::RedisModule_OpenKey);
+            open(context.as_ptr(), name.as_ptr(), mode as c_int)
+        };
+        NonNull::new(raw).map(|raw| Self { raw, context: PhantomData })
+    }
+
+    fn as_ptr(&self) -> *mut raw::RedisModuleKey {
+        self.raw.as_ptr()
+    }
+
+    /// What it holds.
+    pub fn kind(&self) -> Kind {
+        // SAFETY: the key is open.
+        let kind = unsafe { required(raw::RedisModule_KeyType)(self.as_ptr()) };
+        match kind as isize {
+            raw::REDISMODULE_KEYTYPE_EMPTY => Kind::Empty,
+            raw::REDISMODULE_KEYTYPE_ZSET => Kind::SortedSet,
+            _ => Kind::Other,
+        }
+    }
+
+    /// Elements in it.
+    #[allow(clippy::len_without_is_empty, reason = "`kind` tells")]
+    pub fn len(&self) -> u64 {
+        // SAFETY: the key is open.
+        unsafe { required(raw::RedisModule_ValueLength)(self.as_ptr()) as u64 }
+    }
+
+    /// When it expires, in Unix milliseconds; `None` if it does not.
+    pub fn expires_at_ms(&self) -> Option<i64> {
+        // SAFETY: the key is open.
+        let at_ms = unsafe { required(raw::RedisModule_GetAbsExpire)(self.as_ptr()) };
+        (at_ms != i64::from(raw::REDISMODULE_NO_EXPIRE)).then_some(at_ms)
+    }
+
+    /// Makes it expire at `at_ms`, in Unix milliseconds; says whether that worked.
+    #[must_use]
+    pub fn set_expires_at_ms(&self, at_ms: i64) -> bool {
+        // SAFETY: the key is open; the server refuses one that is empty or not open for writing.
+        is_ok(unsafe { required(raw::RedisModule_SetAbsExpire)(self.as_ptr(), at_ms) })
+    }
+
+    /// Deletes its value, leaving big ones to a background thread; says whether that worked.
+    #[must_use]
+    pub fn unlink(&self) -> bool {
+        // SAFETY: the key is open; the server refuses one that is not open for writing.
+        is_ok(unsafe { required(raw::RedisModule_UnlinkKey)(self.as_ptr()) })
+    }
+
+    /// The first member with a score from `min` to `max`, and its score.
+    pub fn first_in(&self, min: f64, max: f64) -> Option<(f64, OwnedText)> {
+        // SAFETY: the key is open; on anything but a sorted set the server does nothing.
+        unsafe { required(raw::RedisModule_ZsetFirstInScoreRange)(self.as_ptr(), min, max, 0, 0) };
+        self.current()
+    }
+
+    /// The last member with a score from `min` to `max`, and its score.
+    pub fn last_in(&self, min: f64, max: f64) -> Option<(f64, OwnedText)> {
+        // SAFETY: as above.
+        unsafe { required(raw::RedisModule_ZsetLastInScoreRange)(self.as_ptr(), min, max, 0, 0) };
+        self.current()
+    }
+
+    /// The member that the last seek found.
+    fn current(&self) -> Option<(f64, OwnedText)> {
+        let mut score = 0.0;
+        // SAFETY: the key is open, and nothing has changed the set since the seek: `add` and
+        // `remove` end it first. A seek that found nothing gives NULL.
+        let member = unsafe {
+            let current = required(raw::RedisModule_ZsetRangeCurrentElement);
+            current(self.as_ptr(), &mut score)
+        };
+        // SAFETY: the string was made for us.
+        NonNull::new(member).map(|member| (score, unsafe { OwnedText::adopt(member) }))
+    }
+
+    /// Adds `member`, or gives it a new score; says whether that worked.
+    #[must_use]
+    pub fn add(&self, score: f64, member: Text) -> bool {
+        self.end_seek();
+        // SAFETY: the key is open; the server refuses one that holds no sorted set or is not open
+        // for writing.
+        is_ok(unsafe {
+            let add = required(raw::RedisModule_ZsetAdd);
+            add(self.as_ptr(), score, member.as_ptr(), ptr::null_mut())
+        })
+    }
+
+    /// Removes `member`; says whether it was there.
+    #[must_use]
+    pub fn remove(&self, member: Text) -> bool {
+        self.end_seek();
+        let mut removed = 0;
+        // SAFETY: as above.
+        let status = unsafe {
+            let remove = required(raw::RedisModule_ZsetRem);
+            remove(self.as_ptr(), member.as_ptr(), &mut removed)
+        };
+        is_ok(status) && removed == 1
+    }
+
+    /// A seek points into the set, so it must end before the set changes.
+    fn end_seek(&self) {
+        // SAFETY: the key is open; without a seek nothing happens.
+        unsafe { required(raw::RedisModule_ZsetRangeStop)(self.as_ptr()) };
+    }
+}
+
+impl Drop for Key<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the key is open and ours, and its context is still there.
+        unsafe { required(raw::RedisModule_CloseKey)(self.as_ptr()) }
+    }
+}
+
+fn is_ok(status: c_int) -> bool {
+    status as isize == raw::REDISMODULE_OK
+}

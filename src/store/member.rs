@@ -1,0 +1,154 @@
+//! The stored form of an entry: a member and its score.
+//!
+//! The score is the stamp in Unix milliseconds. The member is the running total, a `+` and the
+//! cost, both decimal, behind a letter that tells the number of the total's digits: `a7+5`,
+//! `b10+3`. The server sorts members of one score by their bytes, and with the letter in front that
+//! is the order of the totals, in which they came. The form is frozen.
+
+use crate::decimal;
+use crate::limiter::{Entry, MAX_STAMP_MS, MAX_STORED_UNITS};
+
+/// A letter, 20 digits, a `+` and 19 digits.
+const MAX_LEN: usize = 1 + 20 + 1 + 19;
+
+/// The bytes of a member.
+pub struct Member {
+    bytes: [u8; MAX_LEN],
+    start: usize,
+}
+
+impl Member {
+    /// The member of `entry`, without allocating.
+    pub fn of(entry: &Entry) -> Self {
+        let mut member = Self { bytes: [0; MAX_LEN], start: MAX_LEN };
+        member.push_digits(entry.cost);
+        member.push(b'+');
+        let digits = member.push_digits(entry.total);
+        member.push(b'a' + digits - 1);
+        member
+    }
+
+    /// The bytes, as they are stored.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+
+    fn push(&mut self, byte: u8) {
+        self.start -= 1;
+        self.bytes[self.start] = byte;
+    }
+
+    /// Pushes a number from its last digit to its first and tells how many those were.
+    fn push_digits(&mut self, mut number: u64) -> u8 {
+        for digits in 1.. {
+            self.push(b'0' + (number % 10) as u8);
+            number /= 10;
+            if number == 0 {
+                return digits;
+            }
+        }
+        unreachable!("a number has an end")
+    }
+}
+
+/// The score of `entry`: exact, since stamps end at 2^53.
+pub fn score_of(entry: &Entry) -> f64 {
+    entry.stamp_ms as f64
+}
+
+/// Reads an entry; `None` if it is not of the form that this module writes.
+pub fn parse(score: f64, member: &[u8]) -> Option<Entry> {
+    let is_stamp = score >= 0.0 && score <= MAX_STAMP_MS as f64 && score.fract() == 0.0;
+    let (letter, sum) = member.split_first().filter(|_| is_stamp)?;
+    let plus = usize::from(letter.checked_sub(b'a')?) + 1;
+    let (total, rest) = sum.split_at_checked(plus)?;
+    let (b'+', cost) = rest.split_first()? else { return None };
+    let cost = decimal::parse(cost).filter(|cost| (1..=MAX_STORED_UNITS).contains(cost))?;
+    Some(Entry { stamp_ms: score as u64, total: decimal::parse(total)?, cost })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAMP_MS: u64 = 1_796_037_190_903;
+
+    fn member_of(total: u64, cost: u64) -> Vec<u8> {
+        Member::of(&Entry { stamp_ms: STAMP_MS, total, cost }).as_bytes().to_vec()
+    }
+
+    #[test]
+    fn the_documented_members() {
+        let documented: [(u64, u64, &[u8]); 7] = [
+            (1, 1, b"a1+1"),
+            (7, 5, b"a7+5"),
+            (10, 3, b"b10+3"),
+            (0, 12, b"a0+12"),
+            (4, 10, b"a4+10"),
+            (9_999_999_999, 1, b"j9999999999+1"),
+            (u64::MAX, MAX_STORED_UNITS, b"t18446744073709551615+9223372036854775807"),
+        ];
+        for (total, cost, member) in documented {
+            assert_eq!(member_of(total, cost), member);
+            let entry = Entry { stamp_ms: STAMP_MS, total, cost };
+            assert_eq!(parse(score_of(&entry), member), Some(entry));
+        }
+    }
+
+    #[test]
+    fn members_sort_as_their_totals() {
+        let totals = (0..1_000).chain((1..20).flat_map(|digits| {
+            let power = 10_u64.pow(digits);
+            [power - 1, power, power + 1]
+        }));
+        let mut totals: Vec<u64> = totals.chain([u64::MAX - 1, u64::MAX]).collect();
+        totals.sort();
+        totals.dedup();
+        for pair in totals.windows(2) {
+            assert!(member_of(pair[0], u64::MAX >> 1) < member_of(pair[1], 1), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn foreign_members() {
+        let foreign: [&[u8]; 22] = [
+            b"",
+            b"a",
+            b"1+1",
+            b"a1",
+            b"a1+",
+            b"a+1",
+            b"a1+0",
+            b"a1+01",
+            b"b01+1",
+            b"b1+1",
+            b"a10+1",
+            b"A1+1",
+            b"`+1",
+            b"u184467440737095516150+1",
+            b"t18446744073709551616+1",
+            b"a1+9223372036854775808",
+            b"a1+-1",
+            b"a1++1",
+            b"a1+1 ",
+            b" a1+1",
+            b"a1-1",
+            b"\xff1+1",
+        ];
+        for member in foreign {
+            assert_eq!(parse(1.0, member), None, "{}", member.escape_ascii());
+        }
+        assert!(parse(1.0, b"a1+1").is_some());
+    }
+
+    #[test]
+    fn foreign_scores() {
+        let last_stamp = MAX_STAMP_MS as f64;
+        for score in [-1.0, 0.5, last_stamp + 2.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+            assert_eq!(parse(score, b"a1+1"), None, "{score}");
+        }
+        for score in [0.0, -0.0, 1.0, last_stamp] {
+            assert!(parse(score, b"a1+1").is_some(), "{score}");
+        }
+    }
+}
