@@ -8,7 +8,9 @@ fail() {
     exit 1
 }
 
-# What can be told before the build is: the first one takes minutes.
+scripts/setup.sh cc libclang server
+
+# What can be told before the build is: the first one takes a minute or two.
 if ! [[ $PORT =~ ^[1-9][0-9]{0,4}$ ]] || ((PORT > 65535)); then
     fail "PORT=$PORT is not a port: give a number from 1 to 65535."
 fi
@@ -17,8 +19,6 @@ if (: <"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null; then
         "Take another port:                    make run PORT=$((PORT % 65535 + 1))" \
         "Or load the module into that server:  make && sudo make install"
 fi
-
-scripts/setup.sh cc libclang server
 
 server=${REDIS_SERVER:-$(command -v redis-server || command -v valkey-server)}
 version=$("$server" --version 2>/dev/null | sed -n 's/.* v=\([0-9]*\.[0-9]*\.[0-9]*\).*/\1/p') || true
