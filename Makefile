@@ -34,8 +34,8 @@ run: ## install what is missing, build, start a server with the module (PORT= RE
 	@PORT="$(PORT)" CONF="$(CONF)" RUN_DIR="$(RUN_DIR)" LIBRARY="$(LIBRARY)" \
 	    REDIS_SERVER="$(REDIS_SERVER)" exec scripts/run.sh
 
-# The tests load the release build, the file that users load; their own code is a debug build,
-# in which an overflow is a panic.
+# The tests load the release build, the file that users load. What they link themselves is built
+# again, with overflow checks.
 test: setup build ## install what is missing, build, run every test (REDIS_SERVER=)
 	RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" \
 	    cargo test --locked --no-fail-fast
