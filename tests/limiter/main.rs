@@ -7,5 +7,6 @@ mod canary;
 mod exhaustive;
 mod memory;
 mod properties;
+mod source;
 mod table;
 mod totals;
