@@ -1,0 +1,320 @@
+//! One `redis-server` per test: its own directory, socket and log, stopped by its own handle.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::client::{Client, open_connection};
+use crate::journal::Journal;
+use crate::wire::Wire;
+
+/// How long a server may take to start, and how long any condition may take to come true.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// How often something that is not yet true is looked at again.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// What a server is started with.
+#[derive(Clone)]
+pub struct Setup {
+    module: bool,
+    tcp: bool,
+    options: Vec<String>,
+}
+
+impl Setup {
+    /// A server with the module, a socket in its own directory, and nothing kept on disk.
+    pub fn new() -> Setup {
+        Setup { module: true, tcp: false, options: Vec::new() }
+    }
+
+    /// The server does not load the module.
+    pub fn without_module(mut self) -> Setup {
+        self.module = false;
+        self
+    }
+
+    /// The server listens on a free port of the loopback interface too.
+    pub fn on_tcp(mut self) -> Setup {
+        self.tcp = true;
+        self
+    }
+
+    /// A line of the server's configuration, such as `"maxmemory 1mb"`.
+    pub fn option(mut self, line: &str) -> Setup {
+        let (name, values) = line.split_once(' ').expect("an option has a value");
+        self.options.push(format!("--{name}"));
+        self.options.extend(values.split(' ').map(String::from));
+        self
+    }
+
+    /// Every write is in the AOF before it is answered.
+    pub fn with_aof(self) -> Setup {
+        self.option("appendonly yes").option("appendfsync always")
+    }
+
+    /// Starts the server and waits until it answers.
+    pub fn start(self) -> Server {
+        Server::start_with(self)
+    }
+}
+
+/// A running server; everything that a [`Client`] can do can be asked of it directly.
+pub struct Server {
+    dir: PathBuf,
+    process: Process,
+    client: Client,
+}
+
+impl Deref for Server {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl Server {
+    /// A server with the module and nothing else.
+    pub fn start() -> Server {
+        Setup::new().start()
+    }
+
+    fn start_with(setup: Setup) -> Server {
+        let dir = fresh_dir();
+        let process = Process::start(&dir, &setup);
+        let client = Client::connect(&dir);
+        Server { dir, process, client }
+    }
+
+    /// Kills the server as a crash would, and starts another in its directory.
+    pub fn restart(&mut self, setup: Setup) {
+        self.process.stop();
+        self.process = Process::start(&self.dir, &setup);
+        self.client = Client::connect(&self.dir);
+    }
+
+    /// Another connection, on which bytes are sent and read as they are.
+    pub fn wire(&self) -> Wire {
+        Wire::connect(&self.dir)
+    }
+
+    /// Another connection, of the client library as it is: for what a [`Client`] does not do.
+    pub fn plain_connection(&self) -> redis::Connection {
+        open_connection(&self.dir).expect("the server takes connections")
+    }
+
+    /// What the server writes to its AOF from here on. Needs [`Setup::with_aof`].
+    pub fn journal(&self) -> Journal {
+        Journal::from_here(&self.dir)
+    }
+
+    /// The TCP port of a server set up [`Setup::on_tcp`].
+    pub fn port(&self) -> u16 {
+        self.process.port.expect("the server was set up on TCP")
+    }
+
+    /// The lines in the server's log that the module wrote.
+    pub fn module_log(&self) -> Vec<String> {
+        let log = read_log(&self.dir);
+        log.lines().filter(|line| line.contains("<rl>")).map(String::from).collect()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.stop();
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// The server's process; it never outlives its handle.
+struct Process {
+    child: Child,
+    port: Option<u16>,
+}
+
+impl Process {
+    fn start(dir: &Path, setup: &Setup) -> Process {
+        if !setup.tcp {
+            return Process::launch(dir, setup, None).unwrap_or_else(|| died(dir));
+        }
+        // A port that was free may be taken before the server binds it: then the server gives up.
+        (0..10)
+            .find_map(|_| Process::launch(dir, setup, Some(free_port())))
+            .unwrap_or_else(|| died(dir))
+    }
+
+    /// `None` when the server gave up before it answered.
+    fn launch(dir: &Path, setup: &Setup, port: Option<u16>) -> Option<Process> {
+        let _ = fs::remove_file(socket_path(dir));
+        let log = File::options().create(true).append(true).open(log_path(dir)).unwrap();
+        let child = Command::new(server_binary())
+            .args(base_options(dir, port))
+            .args(&setup.options)
+            .args(module_options(setup))
+            .stdin(Stdio::null())
+            .stderr(log.try_clone().unwrap())
+            .stdout(log)
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {}: {error}", server_binary()));
+        let mut process = Process { child, port };
+        process.wait_until_ready(dir).then_some(process)
+    }
+
+    fn wait_until_ready(&mut self, dir: &Path) -> bool {
+        let start = Instant::now();
+        while start.elapsed() < DEADLINE {
+            if self.child.try_wait().unwrap().is_some() {
+                return false;
+            }
+            if let Some(client) = Client::try_connect(dir)
+                && client.try_run("PING").is_ok()
+            {
+                let answering: u32 = client.info("process_id").parse().unwrap();
+                assert_eq!(answering, self.child.id(), "another server answers on this socket");
+                return true;
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        panic!("the server is not ready after {DEADLINE:?}; its log:\n{}", read_log(dir));
+    }
+
+    fn stop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Waits until `condition` holds; fails the test when it does not come true.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < DEADLINE, "still waiting for {what} after {DEADLINE:?}");
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Whether the server under test is at least of this version.
+pub fn server_is_at_least(major: u32, minor: u32) -> bool {
+    static VERSION: OnceLock<(u32, u32)> = OnceLock::new();
+    let version = VERSION.get_or_init(|| {
+        let output = Command::new(server_binary()).arg("--version").output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let digits = text.split_once("v=").unwrap_or_else(|| panic!("no version in {text:?}")).1;
+        let mut parts = digits.split(['.', ' ']).map(|part| part.parse().unwrap());
+        (parts.next().unwrap(), parts.next().unwrap())
+    });
+    *version >= (major, minor)
+}
+
+/// What the server calls the encoding of a small sorted set.
+pub fn compact_encoding() -> &'static str {
+    if server_is_at_least(7, 0) { "listpack" } else { "ziplist" }
+}
+
+/// The option that lets sorted sets of at most so many members be stored compactly.
+pub fn compact_entries_option(most: u32) -> String {
+    format!("zset-max-{}-entries {most}", compact_encoding())
+}
+
+/// The absolute path of the module under test.
+pub fn module_path() -> String {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let path = std::env::var("RL_MODULE").unwrap_or_else(|_| build_module());
+        assert!(Path::new(&path).is_file(), "there is no module at {path}");
+        path
+    })
+    .clone()
+}
+
+fn build_module() -> String {
+    let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let status = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
+        .args(["build", "--release", "--lib", "--target-dir"])
+        .arg(target_dir)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .expect("cargo runs");
+    assert!(status.success(), "the module does not build");
+    target_dir.join("release/librl.so").to_str().unwrap().to_string()
+}
+
+fn server_binary() -> &'static str {
+    static BINARY: OnceLock<String> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let runs = |name: &str| Command::new(name).arg("--version").output().is_ok();
+        std::env::var("REDIS_SERVER").unwrap_or_else(|_| {
+            let known = ["redis-server", "valkey-server"];
+            let found = known.into_iter().find(|name| runs(name));
+            found.expect("redis-server or valkey-server is installed").to_string()
+        })
+    })
+}
+
+fn base_options(dir: &Path, port: Option<u16>) -> Vec<String> {
+    let path = |path: PathBuf| path.to_str().expect("temporary paths are text").to_string();
+    let port = port.unwrap_or(0).to_string();
+    let mut options: Vec<String> = Vec::new();
+    options.extend(["--port", &port, "--bind", "127.0.0.1"].map(String::from));
+    options.extend([
+        "--dir".into(),
+        path(dir.into()),
+        "--unixsocket".into(),
+        path(socket_path(dir)),
+    ]);
+    options.extend(["--save", "", "--appendonly", "no"].map(String::from));
+    if server_is_at_least(7, 0) {
+        options.extend(
+            ["--enable-module-command", "yes", "--enable-debug-command", "yes"].map(String::from),
+        );
+    }
+    options
+}
+
+fn module_options(setup: &Setup) -> Vec<String> {
+    if setup.module { vec!["--loadmodule".into(), module_path()] } else { Vec::new() }
+}
+
+fn fresh_dir() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("rl-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let dir = std::env::temp_dir().join(name);
+    fs::create_dir(&dir).unwrap_or_else(|error| panic!("cannot create {}: {error}", dir.display()));
+    dir
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Where the server in this directory listens.
+pub fn socket_path(dir: &Path) -> PathBuf {
+    dir.join("s.sock")
+}
+
+fn log_path(dir: &Path) -> PathBuf {
+    dir.join("server.log")
+}
+
+/// What the server in this directory has logged.
+pub fn read_log(dir: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(log_path(dir)).unwrap_or_default()).into_owned()
+}
+
+fn died(dir: &Path) -> ! {
+    panic!("the server gave up at its start; its log:\n{}", read_log(dir))
+}

@@ -1,0 +1,57 @@
+//! Loading, unloading and loading again inside a running server: keys stay and limits go on.
+
+use redis::Value;
+
+use crate::dataset::{dataset, leaves_everything};
+use crate::harness::{Server, Setup, module_path};
+
+fn loaded_modules(server: &Server) -> Vec<String> {
+    let list: Vec<Vec<Value>> = server.run("MODULE LIST");
+    list.into_iter().map(|module| redis::from_redis_value(module[1].clone()).unwrap()).collect()
+}
+
+#[test]
+fn the_module_is_called_rl() {
+    assert_eq!(loaded_modules(&Server::start()), ["rl"]);
+    assert!(loaded_modules(&Setup::new().without_module().start()).is_empty());
+}
+
+#[test]
+fn keys_stay_and_limits_go_on_over_an_unload() {
+    let server = Server::start();
+    server.slide("k 60s 3 AT 1000000");
+    server.slide("k 60s 3 COST 2 AT 1010000");
+    for _ in 0..3 {
+        leaves_everything(&server, "unloading and loading", || {
+            server.does("MODULE UNLOAD rl");
+            assert!(server.error("RL.SLIDE k 60s 3").contains("unknown command"));
+            assert_eq!(server.entries("k"), ["1000000 a1+1", "1010000 a3+2"]);
+            server.does(&format!("MODULE LOAD {}", module_path()));
+        });
+        assert_eq!(server.slide("k 60s 3 AT 1020000"), [0, 3, 0, 40_000, 50_000, 60_000]);
+    }
+    assert_eq!(server.slide("k 60s 3 AT 1060000"), [1, 3, 0, 0, 60_000, 60_000]);
+}
+
+#[test]
+fn an_unload_under_connected_clients_is_survived() {
+    let server = Server::start();
+    let mut client = server.wire();
+    for _ in 0..20 {
+        assert!(client.ask("RL.SLIDE k 60s 1000").starts_with("*6\r\n:1\r\n"));
+        server.does("MODULE UNLOAD rl");
+        assert!(client.ask("RL.SLIDE k 60s 1000").starts_with("-ERR unknown command"));
+        server.does(&format!("MODULE LOAD {}", module_path()));
+    }
+    assert_eq!(server.slide("k 60s 1000")[2], 979);
+}
+
+#[test]
+fn a_module_loaded_late_finds_what_was_stored() {
+    let server = Setup::new().without_module().start();
+    server.plant("k", &["1000000 a1+1", "1010000 a3+2"]);
+    server.does(&format!("MODULE LOAD {}", module_path()));
+    let before = dataset(&server);
+    assert_eq!(server.slide("k 60s 3 AT 1020000"), [0, 3, 0, 40_000, 50_000, 60_000]);
+    assert!(dataset(&server) == before);
+}

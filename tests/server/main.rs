@@ -1,0 +1,31 @@
+//! The commands inside a real `redis-server`, one server per test.
+//!
+//! The tests hold the contract from outside: they know the replies, the stored form, the effects and the
+//! errors that are promised, and nothing of the code. Time comes in through `AT` or through planted
+//! entries, never through sleeping, so that no verdict depends on how fast the machine is.
+//!
+//! `RL_MODULE` names the module to load (else it is built), `REDIS_SERVER` the server to load it into.
+
+mod client;
+mod dataset;
+mod harness;
+mod journal;
+mod random_calls;
+mod wire;
+
+mod arguments;
+mod events;
+mod expiry;
+mod foreign;
+mod keys;
+mod lifecycle;
+mod memory;
+mod persistence;
+mod precision;
+mod replication;
+mod replies;
+mod scripting;
+mod side_effects;
+mod stored_form;
+mod trimming;
+mod windows;

@@ -1,0 +1,80 @@
+//! A seeded stream of calls with every option, over several keys, to compare servers afterwards.
+
+use crate::client::Client;
+use crate::harness::Server;
+
+/// How many calls a stream has.
+const CALLS: u32 = 3_000;
+
+/// Windows and limits; the stream never names a window shorter than the test can last.
+const WINDOWS: [&str; 6] =
+    ["1m 30", "1m 300 10m 500", "10m 60", "1h 400 2m 90", "5m 200 1h 1000 2h 1500", "1m 0"];
+
+const OPTIONS: [&str; 6] =
+    ["", "", "FORCE", "PRECISION 1s", "PRECISION 30s", "FORCE PRECISION 10s"];
+
+/// Numbers that look random, the same ones for the same seed.
+struct Random(u64);
+
+impl Random {
+    /// A number below `bound` (splitmix64).
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+
+    fn one_of(&mut self, choices: &[&'static str]) -> &'static str {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+}
+
+/// Runs the stream and shows its seed, which `RL_SEED` sets. Fails unless both verdicts were common.
+pub fn run_stream(server: &Server) {
+    let seed = match std::env::var("RL_SEED") {
+        Ok(seed) => seed.parse().expect("RL_SEED is a number"),
+        Err(_) => server.now() as u64,
+    };
+    println!("the stream's seed: RL_SEED={seed}");
+    let mut random = Random(seed);
+    let mut at = server.now();
+    let admitted = (0..CALLS).filter(|_| run_call(server, &mut random, &mut at)).count();
+    assert!((300..2_700).contains(&admitted), "{admitted} of {CALLS} were admitted");
+    run_drops(server);
+}
+
+/// One random call; whether it was admitted.
+fn run_call(server: &Server, random: &mut Random, at: &mut i64) -> bool {
+    *at += match random.below(100) {
+        0 => 120_000,
+        1..40 => 0,
+        _ => random.below(2_000) as i64,
+    };
+    let stamp = match random.below(20) {
+        // Late, far ahead, or left to the server's clock.
+        0 => format!("AT {}", *at - random.below(100_000) as i64),
+        1 if random.below(20) == 0 => format!("AT {}", *at + 86_400_000),
+        1..4 => String::new(),
+        _ => format!("AT {at}"),
+    };
+    let (key, cost) = (random.below(5), random.below(5));
+    let (windows, options) = (random.one_of(&WINDOWS), random.one_of(&OPTIONS));
+    server.slide(&format!("key{key} {windows} COST {cost} {options} {stamp}"))[0] == 1
+}
+
+/// What chance seldom brings: logs dropped because all of it is stale, or from far ahead; and a backlog.
+fn run_drops(server: &Client) {
+    for i in 0..300 {
+        server.slide(&format!("stale 60s 1000 AT {}", 1_000_000 + i));
+        server.slide(&format!("backlog 60s 1000 AT {}", 1_000_000 + i));
+    }
+    assert_eq!(server.slide("stale 60s 1000 AT 2000000")[2], 999);
+    assert_eq!(server.run::<i64>("ZCARD stale"), 1);
+    server.slide("backlog 60s 1000 AT 1060200");
+    assert_eq!(server.run::<i64>("ZCARD backlog"), 301 - 201);
+    server.slide(&format!("ahead 60s 5 AT {}", server.now() + 3_600_000));
+    assert_eq!(server.slide("ahead 60s 5")[2], 4);
+    assert_eq!(server.run::<i64>("ZCARD ahead"), 1);
+}
