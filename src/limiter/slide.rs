@@ -82,15 +82,15 @@ pub fn decide(log: &mut impl Log, request: &Request) -> Result<Decision, LogErro
         false => None,
     };
 
-    let mut report = None;
-    for standing in standings.iter() {
-        let verdict = standing.verdict(log, request, ends, allowed, change.as_ref())?;
-        if report.is_none_or(|other| verdict.binds_more_than(&other)) {
-            report = Some(verdict);
+    let outcome = Outcome { request, newest: ends.map(|ends| ends.newest), allowed, change };
+    let mut reported = outcome.verdict(log, &standings[0])?;
+    for standing in &standings[1..] {
+        let verdict = outcome.verdict(log, standing)?;
+        if verdict.binds_more_than(&reported) {
+            reported = verdict;
         }
     }
-    let verdict = report.expect("a request names at least one window");
-    Ok(Decision { verdict, change, clock_ahead })
+    Ok(Decision { verdict: reported, change, clock_ahead })
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -155,59 +155,6 @@ impl Standing {
         self.usage + cost <= self.window.limit
     }
 
-    /// What this window says of the request, once `change` is written.
-    fn verdict(
-        &self,
-        log: &mut impl Log,
-        request: &Request,
-        ends: Option<Ends>,
-        allowed: bool,
-        change: Option<&Change>,
-    ) -> Result<Verdict, LogError> {
-        let usage = self.usage + change.map_or(0, Change::charged);
-        let newest = change.map(|change| change.entry).or(ends.map(|ends| ends.newest));
-        let retry_after_ms = match allowed {
-            true => Some(0),
-            false => self.retry_after_ms(log, request, ends, change)?,
-        };
-        let reset_after_ms = match newest {
-            Some(newest) if usage > 0 => self.window.leaves_at_ms(newest.stamp_ms) - request.now_ms,
-            _ => 0,
-        };
-        Ok(Verdict {
-            allowed,
-            limit: self.window.limit,
-            remaining: self.window.limit.saturating_sub(usage),
-            retry_after_ms,
-            reset_after_ms,
-            window_ms: self.window.window_ms,
-        })
-    }
-
-    /// Milliseconds until this window alone would admit the cost; `None` if it never can.
-    fn retry_after_ms(
-        &self,
-        log: &mut impl Log,
-        request: &Request,
-        ends: Option<Ends>,
-        change: Option<&Change>,
-    ) -> Result<Option<u64>, LogError> {
-        if request.cost > self.window.limit {
-            return Ok(None);
-        }
-        let usage = self.usage + change.map_or(0, Change::charged);
-        let excess = (usage + request.cost).saturating_sub(self.window.limit);
-        if excess == 0 {
-            return Ok(Some(0));
-        }
-        let stamp_ms = match (change, ends) {
-            (Some(change), _) if excess > usage - change.entry.cost => change.entry.stamp_ms,
-            (_, Some(ends)) => self.stamp_freeing(log, excess, ends.newest.stamp_ms)?,
-            (_, None) => return Err(LogError::Foreign),
-        };
-        Ok(Some(self.window.leaves_at_ms(stamp_ms) - request.now_ms))
-    }
-
     /// The stamp of the entry with which the oldest `units` of this window have left.
     ///
     /// Bisects over time between the first entry and the newest. Each step lands on an entry, so a
@@ -243,6 +190,77 @@ impl Standing {
             low_ms = next_ms;
         }
         Ok(high_ms)
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Reporting
+// ---------------------------------------------------------------------------------------------
+
+/// What became of the request, which each window sees in its own way.
+struct Outcome<'a> {
+    request: &'a Request,
+    /// The newest entry before the request.
+    newest: Option<Entry>,
+    allowed: bool,
+    change: Option<Change>,
+}
+
+impl Outcome<'_> {
+    /// Units that the window holds after the request.
+    fn usage(&self, standing: &Standing) -> u64 {
+        standing.usage + self.change.map_or(0, |change| change.charged())
+    }
+
+    fn verdict(&self, log: &mut impl Log, standing: &Standing) -> Result<Verdict, LogError> {
+        let (window, usage) = (standing.window, self.usage(standing));
+        let retry_after_ms = match self.allowed {
+            true => Some(0),
+            false => self.retry_after_ms(log, standing)?,
+        };
+        let newest = self.change.map(|change| change.entry).or(self.newest);
+        let reset_after_ms = match newest {
+            Some(newest) if usage > 0 => self.wait_ms(window, newest.stamp_ms),
+            _ => 0,
+        };
+        Ok(Verdict {
+            allowed: self.allowed,
+            limit: window.limit,
+            remaining: window.limit.saturating_sub(usage),
+            retry_after_ms,
+            reset_after_ms,
+            window_ms: window.window_ms,
+        })
+    }
+
+    /// Milliseconds until the window alone would admit the cost; `None` if it never can.
+    fn retry_after_ms(
+        &self,
+        log: &mut impl Log,
+        standing: &Standing,
+    ) -> Result<Option<u64>, LogError> {
+        let (cost, limit) = (self.request.cost, standing.window.limit);
+        if cost > limit {
+            return Ok(None);
+        }
+        let usage = self.usage(standing);
+        let excess = (usage + cost).saturating_sub(limit);
+        if excess == 0 {
+            return Ok(Some(0));
+        }
+        let stamp_ms = match (self.change, self.newest) {
+            // Forced: all that was there must leave, and some of the new entry.
+            (Some(change), _) if excess > usage - change.entry.cost => change.entry.stamp_ms,
+            (_, newest) => {
+                standing.stamp_freeing(log, excess, newest.map_or(0, |newest| newest.stamp_ms))?
+            }
+        };
+        Ok(Some(self.wait_ms(standing.window, stamp_ms)))
+    }
+
+    /// Milliseconds until an entry of that stamp leaves the window.
+    fn wait_ms(&self, window: Window, stamp_ms: u64) -> u64 {
+        window.leaves_at_ms(stamp_ms) - self.request.now_ms
     }
 }
 

@@ -107,6 +107,7 @@ enum Lengths {
 fn compare(calls: impl Iterator<Item = Call>, windows: Lengths) -> Result<(), TestCaseError> {
     let (mut log, mut model) = (Memory::default(), Model::default());
     for (index, call) in calls.enumerate() {
+        log.expire(call.clock_ms);
         let before = log.clone();
         let reply = log.slide(&call);
         prop_assert_eq!(reply, model.slide(&call), "call {}: {:?}", index, call);
