@@ -6,14 +6,19 @@
 //!
 //! `RL_MODULE` names the module to load (else it is built), `REDIS_SERVER` the server to load it into.
 
+#[path = "../model/mod.rs"]
+mod model;
+
 mod client;
 mod dataset;
 mod harness;
 mod journal;
+mod random;
 mod random_calls;
 mod wire;
 
 mod arguments;
+mod docs;
 mod events;
 mod expiry;
 mod foreign;
@@ -27,5 +32,6 @@ mod replies;
 mod scripting;
 mod side_effects;
 mod stored_form;
+mod stream;
 mod trimming;
 mod windows;

@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::harness::Server;
+use crate::random::Random;
 
 /// How many calls a stream has.
 const CALLS: u32 = 3_000;
@@ -13,32 +14,9 @@ const WINDOWS: [&str; 6] =
 const OPTIONS: [&str; 6] =
     ["", "", "FORCE", "PRECISION 1s", "PRECISION 30s", "FORCE PRECISION 10s"];
 
-/// Numbers that look random, the same ones for the same seed.
-struct Random(u64);
-
-impl Random {
-    /// A number below `bound` (splitmix64).
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-
-    fn one_of(&mut self, choices: &[&'static str]) -> &'static str {
-        choices[self.below(choices.len() as u64) as usize]
-    }
-}
-
-/// Runs the stream and shows its seed, which `RL_SEED` sets. Fails unless both verdicts were common.
+/// Runs the stream. Fails unless both verdicts were common.
 pub fn run_stream(server: &Server) {
-    let seed = match std::env::var("RL_SEED") {
-        Ok(seed) => seed.parse().expect("RL_SEED is a number"),
-        Err(_) => server.now() as u64,
-    };
-    println!("the stream's seed: RL_SEED={seed}");
-    let mut random = Random(seed);
+    let mut random = Random::seeded();
     let mut at = server.now();
     let admitted = (0..CALLS).filter(|_| run_call(server, &mut random, &mut at)).count();
     assert!((300..2_700).contains(&admitted), "{admitted} of {CALLS} were admitted");

@@ -46,7 +46,10 @@ const TRAFFIC: [Traffic; 8] = [
     },
     Traffic::new(
         "plans",
-        &[("10m 100 20m 180 1h 400", &[(10 * M, 100), (20 * M, 180), (H, 400)]), ("10m 60 20m 200 1h 500", &[(10 * M, 60), (20 * M, 200), (H, 500)])],
+        &[
+            ("10m 100 20m 180 1h 400", &[(10 * M, 100), (20 * M, 180), (H, 400)]),
+            ("10m 60 20m 200 1h 500", &[(10 * M, 60), (20 * M, 200), (H, 500)]),
+        ],
     ),
     // Two windows in calls of their own: the longer one keeps the log for both.
     Traffic {
@@ -71,12 +74,11 @@ impl Traffic {
             false => 0,
         };
         let call = Call {
-            windows: windows.to_vec(),
             cost: 1 + random.below(self.max_cost),
             force: random.below(100) < self.forced,
             precision_ms: self.precision_ms,
-            now_ms: now_ms - lateness_ms,
             clock_ms,
+            ..Call::new(windows, now_ms - lateness_ms)
         };
         let mut command = redis::cmd("RL.SLIDE");
         command.arg(self.key).arg(words.split(' ').collect::<Vec<_>>());
@@ -145,8 +147,7 @@ fn compare_stored(server: &Server, traffic: &Traffic, model: &Model, now_ms: u64
     let longest_ms = traffic.calls.iter().flat_map(|(_, windows)| windows.iter());
     let longest_ms = longest_ms.map(|(window_ms, _)| *window_ms).max().unwrap();
     let counts = |entry: &Charged| now_ms < entry.stamp_ms + longest_ms;
-    let stored: Vec<(String, f64)> =
-        server.run(&format!("ZRANGE {} 0 -1 WITHSCORES", traffic.key));
+    let stored: Vec<(String, f64)> = server.run(&format!("ZRANGE {} 0 -1 WITHSCORES", traffic.key));
     let stored = stored.iter().map(|(member, score)| {
         let (total, cost) = member[1..].split_once('+').expect("a member has a total and a cost");
         Charged {
