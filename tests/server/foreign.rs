@@ -141,6 +141,19 @@ fn one_foreign_member_is_found_wherever_it_matters() {
 }
 
 #[test]
+fn trimming_stops_before_a_foreign_member() {
+    let server = Server::start();
+    server.plant("k", &["1000000 a1+1", "1000001 alice", "1000002 a3+1", "1990000 a4+1"]);
+    assert_eq!(server.slide("k 60s 5 AT 2000000"), [1, 5, 3, 0, 60_000, 60_000]);
+    // It has become the oldest, and the next call finds it.
+    assert_eq!(
+        server.entries("k"),
+        ["1000001 alice", "1000002 a3+1", "1990000 a4+1", "2000000 a5+1"]
+    );
+    refuses(&server, "k", "a foreign member left by a trim", "ERR ");
+}
+
+#[test]
 fn the_first_entry_of_each_window_is_checked() {
     let server = Server::start();
     server.plant("k", &["1000000 a1+1", "1990000 alice", "1999999 a3+1"]);
