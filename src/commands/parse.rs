@@ -1,6 +1,6 @@
 //! Parsing: the words behind the key, in place.
 //!
-//! `window limit [window limit ...] [COST n] [FORCE] [PRECISION p] [AT t]`
+//! `window limit [window limit ...] [COST n] [FORCE] [PRECISION p] [AT t]`, or `n [AT t]`
 //!
 //! A word that starts with a digit is a window; the first that does not begins the options, which
 //! come in any order and any case, each at most once. Nothing is allocated unless a word is wrong.
@@ -27,20 +27,30 @@ impl fmt::Display for UsageError {
     }
 }
 
-/// Parses the words behind the key; `clock_ms` is the server's clock in Unix milliseconds.
+/// Which options there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    /// All of them.
+    Slide,
+    /// All but `PRECISION`: a counter has no stamps.
+    Swc,
+}
+
+/// Parses windows and options; `clock_ms` is the server's clock in Unix milliseconds.
 ///
 /// # Errors
 /// At the first word that is wrong or missing.
 pub fn request<'a>(
     words: impl Iterator<Item = &'a [u8]>,
     clock_ms: u64,
+    syntax: Syntax,
 ) -> Result<Request, UsageError> {
     let mut words = words.peekable();
     let mut windows = Windows::new(next_window(&mut words)?);
     while words.peek().is_some_and(|word| word.first().is_some_and(u8::is_ascii_digit)) {
         push_window(&mut windows, &mut words)?;
     }
-    let options = Options::parse(words, clock_ms)?;
+    let options = Options::parse(words, clock_ms, syntax)?;
     if let Some(precision_ms) = options.precision_ms
         && precision_ms > windows.shortest_ms()
     {
@@ -57,6 +67,35 @@ pub fn request<'a>(
         now_ms: options.at_ms.unwrap_or(clock_ms),
         clock_ms,
     })
+}
+
+/// Parses the units of a refund and its time in Unix milliseconds.
+///
+/// # Errors
+/// At the first word that is wrong or missing.
+pub fn refund<'a>(
+    mut words: impl Iterator<Item = &'a [u8]>,
+    clock_ms: u64,
+) -> Result<(u64, u64), UsageError> {
+    let Some(word) = words.next() else {
+        return Err(UsageError("the units to take back must follow the key".into()));
+    };
+    let units = decimal::parse(word).filter(|units| (1..=MAX_UNITS).contains(units));
+    let units = units.ok_or_else(|| {
+        let word = quoted(word);
+        UsageError(format!("units {word} must be an integer from 1 to {MAX_UNITS}"))
+    })?;
+    let mut at = None;
+    while let Some(word) = words.next() {
+        if !word.eq_ignore_ascii_case(b"AT") {
+            let word = quoted(word);
+            return Err(UsageError(format!(
+                "unknown option {word}: behind the units may come AT t"
+            )));
+        }
+        at = Some(at_ms(value("AT", &at, words.next())?, clock_ms)?);
+    }
+    Ok((units, at.unwrap_or(clock_ms)))
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -103,6 +142,7 @@ impl Options {
     fn parse<'a>(
         mut words: impl Iterator<Item = &'a [u8]>,
         clock_ms: u64,
+        syntax: Syntax,
     ) -> Result<Self, UsageError> {
         let mut options = Self::default();
         while let Some(word) = words.next() {
@@ -114,22 +154,26 @@ impl Options {
                     return Err(given_twice("FORCE"));
                 }
                 options.force = true;
-            } else if word.eq_ignore_ascii_case(b"PRECISION") {
+            } else if syntax == Syntax::Slide && word.eq_ignore_ascii_case(b"PRECISION") {
                 let precision = value("PRECISION", &options.precision_ms, words.next())?;
                 options.precision_ms = Some(duration_ms("PRECISION", precision)?);
             } else if word.eq_ignore_ascii_case(b"AT") {
                 let at = value("AT", &options.at_ms, words.next())?;
                 options.at_ms = Some(at_ms(at, clock_ms)?);
             } else {
-                let word = quoted(word);
-                return Err(UsageError(format!(
-                    "unknown option {word}: after the windows may come COST n, FORCE, \
-                     PRECISION p, AT t"
-                )));
+                return Err(unknown_option(word, syntax));
             }
         }
         Ok(options)
     }
+}
+
+fn unknown_option(word: &[u8], syntax: Syntax) -> UsageError {
+    let word = quoted(word);
+    let precision = if syntax == Syntax::Slide { "PRECISION p, " } else { "" };
+    UsageError(format!(
+        "unknown option {word}: behind the windows may come COST n, FORCE, {precision}AT t"
+    ))
 }
 
 /// The word behind an option that has none yet.

@@ -3,20 +3,19 @@
 use super::parse::UsageError;
 use crate::limiter::{LogError, Verdict};
 use crate::redis::Context;
-use crate::store::{WriteFailed, WrongType};
+use crate::store::{ForeignHash, WriteFailed};
 use std::borrow::Cow;
-use std::ffi::CStr;
 
 /// Why a call has no verdict.
 pub enum CommandError {
-    /// Too few arguments for the command named.
-    WrongArity(&'static CStr),
     /// An argument is wrong.
     Usage(UsageError),
     /// The key holds another type.
     WrongType,
     /// The key's sorted set cannot be judged or charged.
     Log(LogError),
+    /// The key's hash holds no counters of ours.
+    ForeignHash,
     /// The server is over `maxmemory`.
     OutOfMemory,
     /// The server refused a write.
@@ -28,10 +27,6 @@ pub enum CommandError {
 impl CommandError {
     fn message(&self) -> Cow<'static, str> {
         match self {
-            Self::WrongArity(command) => {
-                let command = command.to_string_lossy();
-                format!("ERR wrong number of arguments for '{command}' command").into()
-            }
             Self::Usage(error) => format!("ERR {error}").into(),
             Self::WrongType => {
                 "WRONGTYPE Operation against a key holding the wrong kind of value".into()
@@ -41,6 +36,9 @@ impl CommandError {
                 .into(),
             Self::Log(LogError::Full) => "ERR the log at this key cannot take the cost: its units \
                  would pass 9223372036854775807; use another key, or delete it"
+                .into(),
+            Self::ForeignHash => "ERR the hash at this key was not written by RL.SWC: use another \
+                 key, or delete it"
                 .into(),
             Self::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.".into(),
             Self::WriteFailed => "ERR the server refused a write".into(),
@@ -55,9 +53,9 @@ impl From<UsageError> for CommandError {
     }
 }
 
-impl From<WrongType> for CommandError {
-    fn from(WrongType: WrongType) -> Self {
-        Self::WrongType
+impl From<ForeignHash> for CommandError {
+    fn from(ForeignHash: ForeignHash) -> Self {
+        Self::ForeignHash
     }
 }
 
@@ -83,6 +81,11 @@ pub fn verdict(context: &Context, verdict: &Verdict) {
         on_wire(verdict.reset_after_ms),
         on_wire(verdict.window_ms),
     ]);
+}
+
+/// Answers with a number of units.
+pub fn units(context: &Context, units: u64) {
+    context.reply_integer(on_wire(units));
 }
 
 /// Answers with an error.

@@ -53,14 +53,22 @@
 //! # Ok::<(), rl::limiter::LogError>(())
 //! ```
 
+mod counter;
 mod log;
+mod refund;
 mod request;
 mod slide;
+mod swc;
 mod verdict;
 
+pub use counter::{Counter, Counters};
 pub use log::{Entry, Log, LogError, MAX_STAMP_MS, MAX_STORED_UNITS};
+pub use refund::{
+    CounterRefund, CounterRefunds, MAX_REFUNDED, Refund, refund_counters, refund_log,
+};
 pub use request::{
     Charge, MAX_UNITS, MAX_WINDOW_MS, MAX_WINDOWS, Request, Window, Windows, WindowsError,
 };
 pub use slide::{Change, Decision, MAX_TRIMMED, decide};
+pub use swc::{CounterChange, CounterCharge, CounterDecision, decide_counters};
 pub use verdict::Verdict;

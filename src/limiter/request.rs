@@ -97,6 +97,8 @@ impl Deref for Windows {
 /// When the cost is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charge {
+    /// Not at all: the request only asks.
+    Never,
     /// If the request is allowed.
     IfAllowed,
     /// Whatever the verdict: what it pays for has happened already.

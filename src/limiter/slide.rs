@@ -77,9 +77,10 @@ pub fn decide(log: &mut impl Log, request: &Request) -> Result<Decision, LogErro
     }
 
     let allowed = standings.iter().all(|standing| standing.admits(request.cost));
-    let change = match allowed || request.charge == Charge::Always {
-        true => plan(log, request, ends, clock_ahead)?,
-        false => None,
+    let change = match request.charge {
+        Charge::Always => plan(log, request, ends, clock_ahead)?,
+        Charge::IfAllowed if allowed => plan(log, request, ends, clock_ahead)?,
+        Charge::IfAllowed | Charge::Never => None,
     };
 
     let outcome = Outcome { request, newest: ends.map(|ends| ends.newest), allowed, change };

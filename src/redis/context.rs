@@ -20,6 +20,8 @@ pub enum EventClass {
     Generic,
     /// `z`: sorted sets.
     SortedSet,
+    /// `h`: hashes.
+    Hash,
     /// `d`: modules.
     Module,
 }
@@ -60,6 +62,12 @@ impl Context {
         }
     }
 
+    /// Answers with an integer.
+    pub fn reply_integer(&self, integer: i64) {
+        // SAFETY: the context is that of the running call.
+        unsafe { required(raw::RedisModule_ReplyWithLongLong)(self.as_ptr(), integer) };
+    }
+
     /// Answers with an error, whose first word is its code.
     pub fn reply_error(&self, message: &str) {
         let message = c_string(message);
@@ -82,6 +90,7 @@ impl Context {
         let class = match class {
             EventClass::Generic => raw::REDISMODULE_NOTIFY_GENERIC,
             EventClass::SortedSet => raw::REDISMODULE_NOTIFY_ZSET,
+            EventClass::Hash => raw::REDISMODULE_NOTIFY_HASH,
             EventClass::Module => raw::REDISMODULE_NOTIFY_MODULE,
         };
         // SAFETY: the event is a C string and the key a string that outlives the call.
@@ -112,14 +121,58 @@ impl Context {
         }
     }
 
-    /// Sends `ZREMRANGEBYRANK key 0 last` to replicas and the AOF.
-    pub fn replicate_zremrangebyrank(&self, key: Text, last: i64) {
+    /// Sends `ZREMRANGEBYRANK key first last` to replicas and the AOF.
+    pub fn replicate_zremrangebyrank(&self, key: Text, first: i64, last: i64) {
         // SAFETY: `sll` takes a string and two long longs.
         unsafe {
             let (command, format) = (c"ZREMRANGEBYRANK".as_ptr(), c"sll".as_ptr());
-            let (first, last) = (0 as c_longlong, last as c_longlong);
+            let (first, last) = (first as c_longlong, last as c_longlong);
             let replicate = required(raw::RedisModule_Replicate);
             replicate(self.as_ptr(), command, format, key.as_ptr(), first, last);
+        }
+    }
+
+    /// Sends `HSET key field value ...` for three fields to replicas and the AOF.
+    pub fn replicate_hset(&self, key: Text, fields: [(&CStr, i64); 3]) {
+        let [first, second, third] =
+            fields.map(|(name, value)| (name.as_ptr(), value as c_longlong));
+        // SAFETY: `sclclcl` takes a string, and three times a C string and a long long.
+        unsafe {
+            let replicate = required(raw::RedisModule_Replicate);
+            replicate(
+                self.as_ptr(),
+                c"HSET".as_ptr(),
+                c"sclclcl".as_ptr(),
+                key.as_ptr(),
+                first.0,
+                first.1,
+                second.0,
+                second.1,
+                third.0,
+                third.1,
+            );
+        }
+    }
+
+    /// Sends `HINCRBY key field increment` to replicas and the AOF.
+    pub fn replicate_hincrby(&self, key: Text, field: &CStr, increment: i64) {
+        // SAFETY: `scl` takes a string, a C string and a long long.
+        unsafe {
+            let (command, format) = (c"HINCRBY".as_ptr(), c"scl".as_ptr());
+            let increment = increment as c_longlong;
+            let replicate = required(raw::RedisModule_Replicate);
+            replicate(self.as_ptr(), command, format, key.as_ptr(), field.as_ptr(), increment);
+        }
+    }
+
+    /// Sends `HDEL key field ...` for three fields to replicas and the AOF.
+    pub fn replicate_hdel(&self, key: Text, fields: [&CStr; 3]) {
+        let [first, second, third] = fields.map(CStr::as_ptr);
+        // SAFETY: `sccc` takes a string and three C strings.
+        unsafe {
+            let (command, format) = (c"HDEL".as_ptr(), c"sccc".as_ptr());
+            let replicate = required(raw::RedisModule_Replicate);
+            replicate(self.as_ptr(), command, format, key.as_ptr(), first, second, third);
         }
     }
 

@@ -1,9 +1,11 @@
-//! Open keys, and sorted sets in them.
+//! Open keys, and the sorted sets and hashes in them.
 
 use super::{Context, OwnedText, Text, required};
 use redis_module::raw;
-use std::ffi::c_int;
+use std::any::Any;
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
+use std::panic::{self, AssertUnwindSafe};
 use std::ptr::{self, NonNull};
 
 /// What a key holds.
@@ -13,6 +15,8 @@ pub enum Kind {
     Empty,
     /// A sorted set.
     SortedSet,
+    /// A hash.
+    Hash,
     /// Anything else.
     Other,
 }
@@ -57,6 +61,7 @@ impl<'a> Key<'a> {
         match kind as isize {
             raw::REDISMODULE_KEYTYPE_EMPTY => Kind::Empty,
             raw::REDISMODULE_KEYTYPE_ZSET => Kind::SortedSet,
+            raw::REDISMODULE_KEYTYPE_HASH => Kind::Hash,
             _ => Kind::Other,
         }
     }
@@ -103,6 +108,13 @@ impl<'a> Key<'a> {
         self.current()
     }
 
+    /// The member before the one that the last seek or step found, and its score.
+    pub fn previous(&self) -> Option<(f64, OwnedText)> {
+        // SAFETY: as above; without a member before it the server stays where it is and says so.
+        let moved = unsafe { required(raw::RedisModule_ZsetRangePrev)(self.as_ptr()) };
+        if moved == 1 { self.current() } else { None }
+    }
+
     /// The member that the last seek found.
     fn current(&self) -> Option<(f64, OwnedText)> {
         let mut score = 0.0;
@@ -141,6 +153,74 @@ impl<'a> Key<'a> {
         is_ok(status) && removed == 1
     }
 
+    /// The values of three fields of a hash.
+    pub fn fields(&self, names: [&CStr; 3]) -> [Option<OwnedText>; 3] {
+        let mut values = [ptr::null_mut::<raw::RedisModuleString>(); 3];
+        let [first, second, third] = &mut values;
+        // SAFETY: the key is open; on anything but a hash the server does nothing. Names are C
+        // strings, each followed by where to put its value, and NULL ends them.
+        unsafe {
+            let get = required(raw::RedisModule_HashGet);
+            get(
+                self.as_ptr(),
+                raw::REDISMODULE_HASH_CFIELDS as c_int,
+                names[0].as_ptr(),
+                ptr::from_mut(first),
+                names[1].as_ptr(),
+                ptr::from_mut(second),
+                names[2].as_ptr(),
+                ptr::from_mut(third),
+                ptr::null::<c_char>(),
+            );
+        }
+        // SAFETY: the strings were made for us.
+        values.map(|value| NonNull::new(value).map(|value| unsafe { OwnedText::adopt(value) }))
+    }
+
+    /// Calls `each` with the name and the value of every field of a hash, of some perhaps twice.
+    pub fn for_each_field(&self, mut each: impl FnMut(&[u8], &[u8])) {
+        let mut visitor = Visitor { each: &mut each, panic: None };
+        // SAFETY: the key is open and nothing changes it meanwhile; the cursor is made and destroyed
+        // here; `visit` gets back the visitor that it is given, within its life.
+        unsafe {
+            let cursor = required(raw::RedisModule_ScanCursorCreate)();
+            let scan = required(raw::RedisModule_ScanKey);
+            let visitor = ptr::from_mut(&mut visitor).cast();
+            while scan(self.as_ptr(), cursor, Some(visit), visitor) == 1 {}
+            required(raw::RedisModule_ScanCursorDestroy)(cursor);
+        }
+        if let Some(panic) = visitor.panic {
+            panic::resume_unwind(panic);
+        }
+    }
+
+    /// Gives a field of a hash a value, creating field and hash if need be.
+    ///
+    /// The server refuses that only for a key that holds another type or is not open for writing,
+    /// and its answer, which counts fields, does not tell.
+    pub fn set_field(&self, name: &CStr, value: Text) {
+        // SAFETY: the key is open; the name is a C string, its value a string that the server
+        // copies, and NULL ends them.
+        unsafe { self.set(name, value.as_ptr()) };
+    }
+
+    /// Removes a field of a hash.
+    pub fn remove_field(&self, name: &CStr) {
+        /// What the module API calls `REDISMODULE_HASH_DELETE`: no string, but a mark.
+        const DELETE: *mut raw::RedisModuleString = ptr::without_provenance_mut(1);
+        // SAFETY: as above, with the mark as value.
+        unsafe { self.set(name, DELETE) };
+    }
+
+    unsafe fn set(&self, name: &CStr, value: *mut raw::RedisModuleString) {
+        // SAFETY: the caller's.
+        unsafe {
+            let set = required(raw::RedisModule_HashSet);
+            let flags = raw::REDISMODULE_HASH_CFIELDS as c_int;
+            set(self.as_ptr(), flags, name.as_ptr(), value, ptr::null::<c_char>());
+        }
+    }
+
     /// A seek points into the set, so it must end before the set changes.
     fn end_seek(&self) {
         // SAFETY: the key is open; without a seek nothing happens.
@@ -152,6 +232,30 @@ impl Drop for Key<'_> {
     fn drop(&mut self) {
         // SAFETY: the key is open and ours, and its context is still there.
         unsafe { required(raw::RedisModule_CloseKey)(self.as_ptr()) }
+    }
+}
+
+/// Who looks at the fields that a scan finds, and how that went wrong.
+struct Visitor<'a> {
+    each: &'a mut dyn FnMut(&[u8], &[u8]),
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+/// Hands a field to the [`Visitor`] behind `visitor`. A panic waits there until C is left.
+unsafe extern "C" fn visit(
+    _key: *mut raw::RedisModuleKey,
+    name: *mut raw::RedisModuleString,
+    value: *mut raw::RedisModuleString,
+    visitor: *mut c_void,
+) {
+    // SAFETY: strings and visitor live until this function returns, and the visitor is lent to it.
+    let (visitor, name, value) =
+        unsafe { (&mut *visitor.cast::<Visitor>(), Text::lent(name), Text::lent(value)) };
+    if let (Some(name), Some(value)) = (name, value) {
+        let each = AssertUnwindSafe(|| (visitor.each)(name.bytes(), value.bytes()));
+        if let Err(panic) = panic::catch_unwind(each) {
+            visitor.panic = Some(panic);
+        }
     }
 }
 

@@ -11,7 +11,7 @@ mod string;
 
 pub use context::{Context, EventClass};
 pub use key::{Key, Kind};
-pub use module::{Args, Handler, Info, Module, load};
+pub use module::{Access, Args, Handler, Info, Module, load};
 pub use string::{OwnedText, Text};
 
 /// The server's function behind one of its pointers.

@@ -4,6 +4,7 @@ use super::{Context, Text, required};
 use redis_module::raw;
 use std::any::Any;
 use std::ffi::{CStr, c_int};
+use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr::NonNull;
 use std::slice;
@@ -14,12 +15,25 @@ pub trait Handler {
     const NAME: &CStr;
     /// Its flags, as the server spells them.
     const FLAGS: &CStr;
+    /// What it does with its key, for access control.
+    const ACCESS: Access;
+    /// Arguments it takes at least, with its name and its key: 2 or more.
+    const MIN_ARGS: c_int;
 
-    /// Answers one call, whose key is the first argument. It may panic: the server goes on.
+    /// Answers one call. It may panic: the server goes on.
     fn call(context: &Context, args: Args);
 
     /// Answers a call that panicked.
     fn panicked(context: &Context, message: &str);
+}
+
+/// What a command does with its key: users need the right to that, and to no more.
+#[derive(Clone, Copy, Debug)]
+pub enum Access {
+    /// Reads it.
+    Read,
+    /// Reads and changes it.
+    Update,
 }
 
 /// What `INFO` shows of the module.
@@ -28,14 +42,19 @@ pub trait Info {
     fn fields() -> impl IntoIterator<Item = (&'static CStr, u64)>;
 }
 
-/// The arguments of a call, without the command's name.
+/// The arguments of a call: the command's name, its key, and more.
 #[derive(Clone, Copy)]
 pub struct Args<'a>(&'a [Text<'a>]);
 
 impl<'a> Args<'a> {
-    /// The arguments in order.
-    pub fn as_slice(self) -> &'a [Text<'a>] {
-        self.0
+    /// The arguments behind the key.
+    pub fn words(self) -> impl Iterator<Item = &'a [u8]> {
+        self.0[2..].iter().map(|word| word.bytes())
+    }
+
+    /// The key.
+    pub fn key(self) -> Text<'a> {
+        self.0[1]
     }
 }
 
@@ -91,6 +110,8 @@ fn check_server() -> Result<(), String> {
             ("FreeString", present(raw::RedisModule_FreeString)),
             ("GetAbsExpire", present(raw::RedisModule_GetAbsExpire)),
             ("GetContextFlags", present(raw::RedisModule_GetContextFlags)),
+            ("HashGet", present(raw::RedisModule_HashGet)),
+            ("HashSet", present(raw::RedisModule_HashSet)),
             ("InfoAddFieldULongLong", present(raw::RedisModule_InfoAddFieldULongLong)),
             ("InfoAddSection", present(raw::RedisModule_InfoAddSection)),
             ("KeyType", present(raw::RedisModule_KeyType)),
@@ -103,6 +124,9 @@ fn check_server() -> Result<(), String> {
             ("ReplyWithArray", present(raw::RedisModule_ReplyWithArray)),
             ("ReplyWithError", present(raw::RedisModule_ReplyWithError)),
             ("ReplyWithLongLong", present(raw::RedisModule_ReplyWithLongLong)),
+            ("ScanCursorCreate", present(raw::RedisModule_ScanCursorCreate)),
+            ("ScanCursorDestroy", present(raw::RedisModule_ScanCursorDestroy)),
+            ("ScanKey", present(raw::RedisModule_ScanKey)),
             ("SetAbsExpire", present(raw::RedisModule_SetAbsExpire)),
             ("SetModuleOptions", present(raw::RedisModule_SetModuleOptions)),
             ("StringPtrLen", present(raw::RedisModule_StringPtrLen)),
@@ -112,6 +136,7 @@ fn check_server() -> Result<(), String> {
             ("ZsetFirstInScoreRange", present(raw::RedisModule_ZsetFirstInScoreRange)),
             ("ZsetLastInScoreRange", present(raw::RedisModule_ZsetLastInScoreRange)),
             ("ZsetRangeCurrentElement", present(raw::RedisModule_ZsetRangeCurrentElement)),
+            ("ZsetRangePrev", present(raw::RedisModule_ZsetRangePrev)),
             ("ZsetRangeStop", present(raw::RedisModule_ZsetRangeStop)),
             ("ZsetRem", present(raw::RedisModule_ZsetRem)),
         ]
@@ -146,10 +171,53 @@ impl Module {
             let create = required(raw::RedisModule_CreateCommand);
             create(self.context.as_ptr(), name, Some(enter::<H>), flags, 1, 1, 1)
         };
-        match status as isize {
-            raw::REDISMODULE_OK => Ok(()),
-            _ => Err(format!("the command {} is taken or refused", H::NAME.to_string_lossy())),
-        }
+        let described = status as isize == raw::REDISMODULE_OK && self.describe::<H>();
+        described
+            .then_some(())
+            .ok_or_else(|| format!("the command {} is taken or refused", H::NAME.to_string_lossy()))
+    }
+
+    /// Tells the server the least access that the command needs, and its least arguments, where it
+    /// is new enough (7.0) to be told: without, users need every right to the key.
+    fn describe<H: Handler>(&self) -> bool {
+        // SAFETY: the server has set these once, before anything else of ours ran.
+        let (get, set) = unsafe { (raw::RedisModule_GetCommand, raw::RedisModule_SetCommandInfo) };
+        let (Some(get), Some(set)) = (get, set) else { return true };
+        let access = match H::ACCESS {
+            Access::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
+            Access::Update => {
+                raw::REDISMODULE_CMD_KEY_RW
+                    | raw::REDISMODULE_CMD_KEY_ACCESS
+                    | raw::REDISMODULE_CMD_KEY_UPDATE
+            }
+        };
+        // SAFETY: all zero is how these say «nothing», and ends the list of keys.
+        let (mut keys, mut info) = unsafe {
+            let keys: [raw::RedisModuleCommandKeySpec; 2] = mem::zeroed();
+            let info: raw::RedisModuleCommandInfo = mem::zeroed();
+            (keys, info)
+        };
+        keys[0].flags = u64::from(access);
+        keys[0].begin_search_type =
+            raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
+        keys[0].bs.index.pos = 1;
+        keys[0].find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
+        keys[0].fk.range.keystep = 1;
+        let version = raw::RedisModuleCommandInfoVersion {
+            version: 1,
+            sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
+            sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
+            sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
+        };
+        info.version = &version;
+        info.arity = -H::MIN_ARGS;
+        info.key_specs = keys.as_mut_ptr();
+        // SAFETY: the command was created just now; the server copies what it is told.
+        let status = unsafe {
+            let command = get(self.context.as_ptr(), H::NAME.as_ptr());
+            set(command, &info)
+        };
+        status as isize == raw::REDISMODULE_OK
     }
 
     /// Adds a section to `INFO`, named like the module.
@@ -185,10 +253,14 @@ unsafe extern "C" fn enter<H: Handler>(
         // function returns; the first is the command's name.
         let (context, args) = unsafe {
             let context = Context::new(NonNull::new_unchecked(ctx));
-            let args = slice::from_raw_parts(argv.cast::<Text>(), argc as usize);
-            (context, Args(&args[1..]))
+            (context, slice::from_raw_parts(argv.cast::<Text>(), argc as usize))
         };
-        H::call(&context, args);
+        if argc < H::MIN_ARGS {
+            let name = H::NAME.to_string_lossy();
+            let message = format!("ERR wrong number of arguments for '{name}' command");
+            return context.reply_error(&message);
+        }
+        H::call(&context, Args(args));
     }));
     if let Err(payload) = called {
         let _ = panic::catch_unwind(AssertUnwindSafe(|| {

@@ -14,6 +14,12 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
+    /// # Safety
+    /// `raw` is NULL or a string that stays as it is for `'a`.
+    pub(super) unsafe fn lent(raw: *mut raw::RedisModuleString) -> Option<Self> {
+        NonNull::new(raw).map(|raw| Self { raw, owner: PhantomData })
+    }
+
     pub(super) fn as_ptr(self) -> *mut raw::RedisModuleString {
         self.raw.as_ptr()
     }

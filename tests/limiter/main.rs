@@ -4,9 +4,11 @@
 mod model;
 
 mod canary;
+mod counters;
 mod exhaustive;
 mod memory;
 mod properties;
+mod refunds;
 mod source;
 mod table;
 mod totals;

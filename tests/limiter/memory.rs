@@ -2,7 +2,8 @@
 
 use crate::model::{Call, Charged, Reply};
 use rl::limiter::{
-    Change, Charge, Decision, Entry, Log, LogError, MAX_TRIMMED, Request, Window, Windows, decide,
+    Change, Charge, Entry, Log, LogError, MAX_TRIMMED, Request, Verdict, Window, Windows, decide,
+    refund_log,
 };
 
 /// A log in memory, with the expiry of its key.
@@ -56,7 +57,7 @@ impl Memory {
         if let Some(change) = &decision.change {
             self.apply(change);
         }
-        Ok(reply(&decision))
+        Ok(reply(&decision.verdict))
     }
 
     /// What the server does before a call touches the key.
@@ -83,6 +84,18 @@ impl Memory {
         if change.expiry_due || was_empty {
             self.expires_at_ms = Some(change.expires_at_ms);
         }
+    }
+
+    /// Takes units back as `RL.REFUND` does, and answers how many.
+    pub fn refund(&mut self, units: u64) -> u64 {
+        let newest_first = self.entries.iter().rev().map(|entry| Ok(*entry));
+        let refund = refund_log(newest_first, units).unwrap();
+        self.entries.truncate(self.entries.len() - refund.removed as usize);
+        if let Some((former, shrunk)) = refund.shrunk {
+            assert_eq!(self.entries.pop(), Some(former));
+            self.entries.push(shrunk);
+        }
+        refund.units
     }
 
     /// The entries in the model's words.
@@ -115,8 +128,7 @@ pub fn request(call: &Call) -> Request {
 }
 
 /// The six fields as they go on the wire.
-fn reply(decision: &Decision) -> Reply {
-    let verdict = &decision.verdict;
+pub fn reply(verdict: &Verdict) -> Reply {
     [
         i64::from(verdict.allowed),
         verdict.limit as i64,

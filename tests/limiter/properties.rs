@@ -12,7 +12,8 @@ use proptest::test_runner::RngSeed;
 
 const START_MS: u64 = 1_796_037_190_903;
 
-fn config() -> ProptestConfig {
+/// How every property of these tests is run.
+pub fn config() -> ProptestConfig {
     let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if config.rng_seed == RngSeed::Random {
         config.rng_seed = RngSeed::Fixed(20_261_130);

@@ -1,8 +1,12 @@
-//! A brute-force twin of the sliding window log, written from the contract alone.
+//! Brute-force twins of the limiters. This one, of the sliding window log, is written from the contract alone.
 //!
 //! It keeps every charge in a vector, counts by summing, and finds a wait by trying every moment at
 //! which something leaves. It knows nothing of running totals, look-ups or bisection, and shares no
 //! code with the module.
+
+mod counters;
+
+pub use counters::CounterModel;
 
 /// Entries that one charge may remove, and beyond which a log that has left is dropped whole.
 const MAX_TRIMMED: usize = 256;
@@ -176,7 +180,7 @@ impl Model {
     }
 
     fn report(&self, call: &Call, allowed: bool) -> Reply {
-        let mut reports = call.windows.iter().map(|(window_ms, limit)| {
+        let reports = call.windows.iter().map(|(window_ms, limit)| {
             let usage = self.usage(*window_ms, call.now_ms);
             let retry_ms = if allowed { 0 } else { self.wait_ms(call, (*window_ms, *limit)) };
             let leave_ms = self.entries.iter().map(|entry| entry.stamp_ms + window_ms);
@@ -185,14 +189,22 @@ impl Model {
             let limit = *limit as i64;
             [allowed.into(), limit, remaining, retry_ms, reset_ms as i64, *window_ms as i64]
         });
-        let first = reports.next().unwrap();
-        reports.fold(first, |reported, other| {
-            let rank = |reply: &Reply| match allowed {
-                true => -reply[2],
-                false if reply[3] == -1 => i64::MAX,
-                false => reply[3],
-            };
-            if rank(&other) > rank(&reported) { other } else { reported }
-        })
+        binding(reports, allowed)
     }
+}
+
+/// Of the reports of several windows the one that is told.
+fn binding(mut reports: impl Iterator<Item = Reply>, allowed: bool) -> Reply {
+    let rank = |reply: &Reply| match allowed {
+        true => -reply[2],
+        false if reply[3] == -1 => i64::MAX,
+        false => reply[3],
+    };
+    let first = reports.next().unwrap();
+    reports.fold(
+        first,
+        |reported, other| {
+            if rank(&other) > rank(&reported) { other } else { reported }
+        },
+    )
 }

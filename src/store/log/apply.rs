@@ -1,21 +1,19 @@
 //! Applying: a planned change as native writes, and the same writes for replicas and the AOF.
 
 use super::member::{self, Member};
-use crate::limiter::{Change, Entry, MAX_TRIMMED};
-use crate::redis::{Context, EventClass, Key, OwnedText, Text};
+use crate::limiter::{Change, Entry, MAX_TRIMMED, Refund};
+use crate::redis::{Context, EventClass, Key, Kind, OwnedText, Text};
+use crate::store::WriteFailed;
 
-/// The server refused a write that it has no reason to refuse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteFailed;
-
-/// Which of the writes happened.
+/// Which writes happened, for the events that tell of them.
 #[derive(Default)]
 struct Written {
     unlinked: bool,
     added: bool,
     removed: bool,
-    trimmed: u64,
+    trimmed: bool,
     expiry_set: bool,
+    emptied: bool,
 }
 
 /// Writes `change` to the log at `name`.
@@ -48,23 +46,15 @@ fn write(
     }
 
     let is_new = key.len() == 0;
-    let member = text_of(&change.entry);
-    let score = member::score_of(&change.entry);
-    key.add(score, member.text()).then_some(()).ok_or(WriteFailed)?;
-    context.replicate_zadd(name, change.entry.stamp_ms as i64, member.text());
-    written.added = true;
-
+    written.added = add(context, name, &key, &change.entry)?;
     if let Some(replaced) = &change.replaced {
-        let member = text_of(replaced);
-        written.removed = key.remove(member.text());
-        if written.removed {
-            context.replicate_zrem(name, member.text());
-        }
+        written.removed = remove(context, name, &key, replaced);
     }
     if let Some(until_ms) = change.trim_until_ms {
-        written.trimmed = trim(&key, until_ms);
-        if written.trimmed > 0 {
-            context.replicate_zremrangebyrank(name, written.trimmed as i64 - 1);
+        let trimmed = trim(&key, until_ms) as i64;
+        written.trimmed = trimmed > 0;
+        if written.trimmed {
+            context.replicate_zremrangebyrank(name, 0, trimmed - 1);
         }
     }
     if is_new || change.expiry_due {
@@ -95,19 +85,78 @@ fn trim(key: &Key, until_ms: u64) -> u64 {
     MAX_TRIMMED
 }
 
+/// Takes back what `refund` says from the log at `name`.
+///
+/// Replicated and told as [`apply`] does. Taking everything back deletes the key.
+///
+/// # Errors
+/// If the server refuses a write; what was written up to then is replicated.
+pub fn refund(context: &Context, name: Text, refund: &Refund) -> Result<(), WriteFailed> {
+    let mut written = Written::default();
+    let outcome = write_refund(context, name, refund, &mut written);
+    notify(context, name, &written);
+    outcome
+}
+
+fn write_refund(
+    context: &Context,
+    name: Text,
+    refund: &Refund,
+    written: &mut Written,
+) -> Result<(), WriteFailed> {
+    let key = Key::open_to_write(context, name);
+    let removed = remove_newest(&key, refund.removed) as i64;
+    written.trimmed = removed > 0;
+    written.emptied = key.kind() == Kind::Empty;
+    if written.trimmed {
+        context.replicate_zremrangebyrank(name, -removed, -1);
+    }
+    if let Some((former, shrunk)) = &refund.shrunk {
+        written.added = add(context, name, &key, shrunk)?;
+        written.removed = remove(context, name, &key, former);
+    }
+    Ok(())
+}
+
+/// Removes the newest `count` entries and tells how many it removed.
+fn remove_newest(key: &Key, count: u64) -> u64 {
+    for removed in 0..count {
+        let newest = key.last_in(f64::NEG_INFINITY, f64::INFINITY);
+        if !newest.is_some_and(|(_, text)| key.remove(text.text())) {
+            return removed;
+        }
+    }
+    count
+}
+
+/// Adds an entry, here and for replicas.
+fn add(context: &Context, name: Text, key: &Key, entry: &Entry) -> Result<bool, WriteFailed> {
+    let member = OwnedText::new(Member::of(entry).as_bytes());
+    key.add(member::score_of(entry), member.text()).then_some(()).ok_or(WriteFailed)?;
+    context.replicate_zadd(name, entry.stamp_ms as i64, member.text());
+    Ok(true)
+}
+
+/// Removes an entry, here and for replicas; says whether it was there.
+fn remove(context: &Context, name: Text, key: &Key, entry: &Entry) -> bool {
+    let member = OwnedText::new(Member::of(entry).as_bytes());
+    let removed = key.remove(member.text());
+    if removed {
+        context.replicate_zrem(name, member.text());
+    }
+    removed
+}
+
 fn notify(context: &Context, name: Text, written: &Written) {
     let events = [
         (written.unlinked, EventClass::Generic, c"del"),
         (written.added, EventClass::SortedSet, c"zadd"),
         (written.removed, EventClass::SortedSet, c"zrem"),
-        (written.trimmed > 0, EventClass::SortedSet, c"zremrangebyrank"),
+        (written.trimmed, EventClass::SortedSet, c"zremrangebyrank"),
         (written.expiry_set, EventClass::Generic, c"expire"),
+        (written.emptied, EventClass::Generic, c"del"),
     ];
     for (_, class, event) in events.iter().filter(|(happened, ..)| *happened) {
         context.notify(*class, event, name);
     }
-}
-
-fn text_of(entry: &Entry) -> OwnedText {
-    OwnedText::new(Member::of(entry).as_bytes())
 }

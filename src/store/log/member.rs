@@ -5,7 +5,7 @@
 //! `b10+3`. The server sorts members of one score by their bytes, and with the letter in front that
 //! is the order of the totals, in which they came. The form is frozen.
 
-use crate::decimal;
+use crate::decimal::{self, Digits};
 use crate::limiter::{Entry, MAX_STAMP_MS, MAX_STORED_UNITS};
 
 /// A letter, 20 digits, a `+` and 19 digits.
@@ -14,40 +14,30 @@ const MAX_LEN: usize = 1 + 20 + 1 + 19;
 /// The bytes of a member.
 pub struct Member {
     bytes: [u8; MAX_LEN],
-    start: usize,
+    len: usize,
 }
 
 impl Member {
     /// The member of `entry`, without allocating.
     pub fn of(entry: &Entry) -> Self {
-        let mut member = Self { bytes: [0; MAX_LEN], start: MAX_LEN };
-        member.push_digits(entry.cost);
-        member.push(b'+');
-        let digits = member.push_digits(entry.total);
-        member.push(b'a' + digits - 1);
+        let (total, cost) = (Digits::of(entry.total), Digits::of(entry.cost));
+        let letter = b'a' + total.as_bytes().len() as u8 - 1;
+        let mut member = Self { bytes: [0; MAX_LEN], len: 0 };
+        member.push(&[letter]);
+        member.push(total.as_bytes());
+        member.push(b"+");
+        member.push(cost.as_bytes());
         member
     }
 
     /// The bytes, as they are stored.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[self.start..]
+        &self.bytes[..self.len]
     }
 
-    fn push(&mut self, byte: u8) {
-        self.start -= 1;
-        self.bytes[self.start] = byte;
-    }
-
-    /// Pushes a number from its last digit to its first and tells how many those were.
-    fn push_digits(&mut self, mut number: u64) -> u8 {
-        for digits in 1.. {
-            self.push(b'0' + (number % 10) as u8);
-            number /= 10;
-            if number == 0 {
-                return digits;
-            }
-        }
-        unreachable!("a number has an end")
+    fn push(&mut self, part: &[u8]) {
+        self.bytes[self.len..self.len + part.len()].copy_from_slice(part);
+        self.len += part.len();
     }
 }
 

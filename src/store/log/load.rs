@@ -2,25 +2,28 @@
 
 use super::member;
 use crate::limiter::{Entry, Log, LogError};
-use crate::redis::{Context, Key, Kind, OwnedText, Text};
+use crate::redis::{Key, OwnedText};
+use std::iter;
 
 /// The log at a key, open for reading. A key that does not exist is an empty log.
 pub struct StoredLog<'a>(Option<Key<'a>>);
 
-/// The key holds something else than a sorted set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WrongType;
+impl<'a> StoredLog<'a> {
+    /// The log in a sorted set.
+    pub(in crate::store) fn new(key: Key<'a>) -> Self {
+        Self(Some(key))
+    }
 
-/// Opens the log at `name`, changing nothing.
-///
-/// # Errors
-/// If the key holds another type.
-pub fn load<'a>(context: &'a Context, name: Text) -> Result<StoredLog<'a>, WrongType> {
-    let key = Key::open_to_read(context, name);
-    match key.as_ref().map(Key::kind) {
-        None | Some(Kind::SortedSet) => Ok(StoredLog(key)),
-        Some(Kind::Empty) => Ok(StoredLog(None)),
-        Some(Kind::Other) => Err(WrongType),
+    /// The log of a key that does not exist.
+    pub fn empty() -> Self {
+        Self(None)
+    }
+
+    /// The entries from the newest to the oldest.
+    pub fn newest_first(&self) -> impl Iterator<Item = Result<Entry, LogError>> {
+        let first = self.0.as_ref().and_then(|key| key.last_in(f64::NEG_INFINITY, f64::INFINITY));
+        let older = |_: &(f64, OwnedText)| self.0.as_ref().and_then(Key::previous);
+        iter::successors(first, older).map(|(score, text)| read(score, &text))
     }
 }
 
@@ -30,8 +33,12 @@ impl StoredLog<'_> {
         seek: impl FnOnce(&Key) -> Option<(f64, OwnedText)>,
     ) -> Result<Option<Entry>, LogError> {
         let Some((score, text)) = self.0.as_ref().and_then(seek) else { return Ok(None) };
-        member::parse(score, text.text().bytes()).map(Some).ok_or(LogError::Foreign)
+        read(score, &text).map(Some)
     }
+}
+
+fn read(score: f64, text: &OwnedText) -> Result<Entry, LogError> {
+    member::parse(score, text.text().bytes()).ok_or(LogError::Foreign)
 }
 
 impl Log for StoredLog<'_> {

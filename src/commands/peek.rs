@@ -1,0 +1,34 @@
+//! `RL.PEEK`: what would be answered.
+
+use super::reply::CommandError;
+use super::{Answer, Command, parse};
+use crate::limiter::{Charge, Counters, Request, Verdict, decide, decide_counters};
+use crate::redis::{Access, Args, Context};
+use crate::store::{self, Stored};
+use std::ffi::{CStr, c_int};
+
+/// `RL.PEEK key window limit [window limit ...] [COST n] [FORCE] [PRECISION p] [AT t]`
+///
+/// `FORCE` and `PRECISION` are taken and ignored, so that the arguments of the real call serve.
+pub struct Peek;
+
+impl Command for Peek {
+    const NAME: &CStr = c"rl.peek";
+    const FLAGS: &CStr = c"readonly fast";
+    const ACCESS: Access = Access::Read;
+    const MIN_ARGS: c_int = 4;
+
+    fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
+        let asked = parse::request(args.words(), clock_ms, parse::Syntax::Slide)?;
+        let request = Request { charge: Charge::Never, ..asked };
+        let verdict: Verdict = match store::load(context, args.key()) {
+            Stored::Nothing => decide_counters(&Counters::default(), &request).verdict,
+            Stored::Counters(stored) => {
+                decide_counters(&stored.read(&request.windows)?, &request).verdict
+            }
+            Stored::Log(mut log) => decide(&mut log, &request)?.verdict,
+            Stored::Other => return Err(CommandError::WrongType),
+        };
+        Ok(Answer::Verdict(verdict))
+    }
+}

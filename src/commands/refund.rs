@@ -1,0 +1,45 @@
+//! `RL.REFUND`: taking back the newest units.
+
+use super::reply::CommandError;
+use super::{Answer, Command, parse};
+use crate::limiter::{refund_counters, refund_log};
+use crate::redis::{Access, Args, Context};
+use crate::store::{self, Stored};
+use std::ffi::{CStr, c_int};
+
+/// `RL.REFUND key n [AT t]`
+pub struct Refund;
+
+impl Command for Refund {
+    const NAME: &CStr = c"rl.refund";
+    // Not `fast`, for it may touch thousands of entries, and not `deny-oom`, for it frees memory.
+    const FLAGS: &CStr = c"write";
+    const ACCESS: Access = Access::Update;
+    const MIN_ARGS: c_int = 3;
+
+    fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
+        let key = args.key();
+        let (units, now_ms) = parse::refund(args.words(), clock_ms)?;
+        let taken = match store::load(context, key) {
+            Stored::Nothing => 0,
+            Stored::Log(log) => {
+                let refund = refund_log(log.newest_first(), units)?;
+                drop(log);
+                if refund.units > 0 {
+                    store::refund_log(context, key, &refund)?;
+                }
+                refund.units
+            }
+            Stored::Counters(stored) => {
+                let refunds = refund_counters(&stored.read_all()?, units, now_ms, clock_ms);
+                drop(stored);
+                if refunds.units() > 0 {
+                    store::refund_counters(context, key, &refunds);
+                }
+                refunds.units()
+            }
+            Stored::Other => return Err(CommandError::WrongType),
+        };
+        Ok(Answer::Units(taken))
+    }
+}

@@ -1,0 +1,35 @@
+//! `RL.SWC`: the sliding window counter.
+
+use super::reply::CommandError;
+use super::{Answer, Command, parse, settle, stats};
+use crate::limiter::{Counters, decide_counters};
+use crate::redis::{Access, Args, Context};
+use crate::store::{self, Stored};
+use std::ffi::{CStr, c_int};
+
+/// `RL.SWC key window limit [window limit ...] [COST n] [FORCE] [AT t]`
+pub struct Swc;
+
+impl Command for Swc {
+    const NAME: &CStr = c"rl.swc";
+    // Not `deny-oom`: a denial must be answered when memory is short.
+    const FLAGS: &CStr = c"write fast";
+    const ACCESS: Access = Access::Update;
+    const MIN_ARGS: c_int = 4;
+
+    fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
+        let key = args.key();
+        let request = parse::request(args.words(), clock_ms, parse::Syntax::Swc)?;
+        let counters = match store::load(context, key) {
+            Stored::Nothing => Counters::default(),
+            Stored::Counters(stored) => stored.read(&request.windows)?,
+            Stored::Log(_) | Stored::Other => return Err(CommandError::WrongType),
+        };
+        let decision = decide_counters(&counters, &request);
+        if decision.clock_ahead {
+            stats::count_clock_ahead(context, clock_ms);
+        }
+        let change = decision.change.as_ref();
+        settle(context, key, decision.verdict, change, store::apply_counters)
+    }
+}
