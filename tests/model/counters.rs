@@ -1,7 +1,7 @@
 //! A brute-force twin of the sliding window counter, written from the contract alone.
 //!
 //! It keeps what was charged in every aligned window ever, counts with fractions, and finds a wait
-//! by trying every millisecond.
+//! by trying.
 
 use super::{Call, Reply};
 use std::collections::BTreeMap;
@@ -41,20 +41,26 @@ impl Charges {
         self.estimate(window_ms, at_ms) / u128::from(window_ms)
     }
 
-    /// The first delay of at most two windows and how far the start lies ahead, after which `done`.
-    fn delay_ms(&self, window_ms: u64, now_ms: u64, done: impl Fn(u128) -> bool) -> Option<i64> {
+    /// The first delay after which `done`, which it stays: usage falls by itself. Tries every
+    /// millisecond of short windows; halves the time of long ones.
+    fn delay_ms(&self, window_ms: u64, now_ms: u64, done: impl Fn(u128) -> bool) -> i64 {
+        let done_at = |at_ms: u64| done(self.usage(window_ms, at_ms));
         let last_ms = self.start_ms(window_ms, now_ms) + 2 * window_ms;
-        let delay = (now_ms..=last_ms).find(|at_ms| done(self.usage(window_ms, *at_ms)))?;
-        Some((delay - now_ms) as i64)
+        let (mut low_ms, mut high_ms) = (now_ms, last_ms);
+        while low_ms < high_ms {
+            let middle_ms = if window_ms <= 1_000 { low_ms } else { low_ms.midpoint(high_ms) };
+            if done_at(middle_ms) {
+                high_ms = middle_ms;
+            } else {
+                low_ms = middle_ms + 1;
+            }
+        }
+        assert!(done_at(high_ms));
+        (high_ms - now_ms) as i64
     }
 }
 
 impl CounterModel {
-    /// Units counted in that window.
-    pub fn usage(&self, window_ms: u64, at_ms: u64) -> u64 {
-        self.charges.get(&window_ms).map_or(0, |charges| charges.usage(window_ms, at_ms) as u64)
-    }
-
     /// Answers a call and charges what it charges.
     pub fn swc(&mut self, call: &Call) -> Reply {
         let mut after = self.clone();
@@ -109,10 +115,10 @@ impl CounterModel {
             let retry_ms = match allowed {
                 true => 0,
                 false if call.cost > *limit => -1,
-                false => charges.delay_ms(*window_ms, call.now_ms, fits).unwrap(),
+                false => charges.delay_ms(*window_ms, call.now_ms, fits),
             };
             let usage = charges.usage(*window_ms, call.now_ms);
-            let reset_ms = charges.delay_ms(*window_ms, call.now_ms, |usage| usage == 0).unwrap();
+            let reset_ms = charges.delay_ms(*window_ms, call.now_ms, |usage| usage == 0);
             let remaining = u128::from(*limit).saturating_sub(usage) as i64;
             [allowed.into(), *limit as i64, remaining, retry_ms, reset_ms, *window_ms as i64]
         });

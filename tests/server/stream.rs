@@ -7,7 +7,7 @@
 //! windows are much longer than the test.
 
 use crate::harness::{Server, Setup, compact_entries_option};
-use crate::model::{Call, Charged, Model, Reply};
+use crate::model::{Call, Charged, CounterModel, Model, Reply};
 use crate::random::Random;
 
 /// Requests in the stream, unless `RL_STREAM_REQUESTS` says otherwise.
@@ -67,7 +67,13 @@ impl Traffic {
     }
 
     /// The next request at `now_ms`: as it is sent, and as the model takes it.
-    fn request(&self, random: &mut Random, now_ms: u64, clock_ms: u64) -> (redis::Cmd, Call) {
+    fn request(
+        &self,
+        command: &str,
+        random: &mut Random,
+        now_ms: u64,
+        clock_ms: u64,
+    ) -> (redis::Cmd, Call) {
         let (words, windows) = self.calls[random.below(self.calls.len() as u64) as usize];
         let lateness_ms = match random.below(1_000) < self.late {
             true => 1 + random.below(20_000),
@@ -80,7 +86,7 @@ impl Traffic {
             clock_ms,
             ..Call::new(windows, now_ms - lateness_ms)
         };
-        let mut command = redis::cmd("RL.SLIDE");
+        let mut command = redis::cmd(command);
         command.arg(self.key).arg(words.split(' ').collect::<Vec<_>>());
         command.arg("COST").arg(call.cost).arg("AT").arg(call.now_ms);
         if call.force {
@@ -104,7 +110,14 @@ fn pause_ms(random: &mut Random) -> u64 {
     }
 }
 
-fn run(server: &Server) {
+/// Sends the stream to `command`, and compares every reply with what `answer` says of the call to
+/// the limiter of that number. Tells the time of the last request.
+fn run(
+    server: &Server,
+    command: &str,
+    traffic: &[Traffic],
+    mut answer: impl FnMut(usize, &Call) -> Reply,
+) -> u64 {
     let requests = match std::env::var("RL_STREAM_REQUESTS") {
         Ok(requests) => requests.parse().expect("RL_STREAM_REQUESTS is a number"),
         Err(_) => REQUESTS,
@@ -113,17 +126,16 @@ fn run(server: &Server) {
     let mut connection = server.plain_connection();
     let clock_ms = server.now() as u64;
     let mut now_ms = clock_ms;
-    let mut models: Vec<Model> = TRAFFIC.iter().map(|_| Model::default()).collect();
     let (mut admitted, mut answered) = (0, 0);
     while answered < requests {
         let mut pipeline = redis::pipe();
         let mut expected: Vec<(Call, Reply)> = Vec::new();
         for _ in 0..PIPELINED.min(requests - answered) {
             now_ms += pause_ms(&mut random);
-            let limiter = random.below(TRAFFIC.len() as u64) as usize;
-            let (command, call) = TRAFFIC[limiter].request(&mut random, now_ms, clock_ms);
-            pipeline.add_command(command);
-            let reply = models[limiter].slide(&call);
+            let limiter = random.below(traffic.len() as u64) as usize;
+            let (sent, call) = traffic[limiter].request(command, &mut random, now_ms, clock_ms);
+            pipeline.add_command(sent);
+            let reply = answer(limiter, &call);
             admitted += usize::from(reply[0] == 1);
             expected.push((call, reply));
         }
@@ -137,6 +149,12 @@ fn run(server: &Server) {
     let share = admitted * 100 / answered;
     println!("{answered} requests answered as the model answers, {share} % of them admitted");
     assert!((20..=80).contains(&share), "both verdicts must be common: {share} % admitted");
+    now_ms
+}
+
+fn run_slide(server: &Server) {
+    let mut models: Vec<Model> = TRAFFIC.iter().map(|_| Model::default()).collect();
+    let now_ms = run(server, "RL.SLIDE", &TRAFFIC, |limiter, call| models[limiter].slide(call));
     for (traffic, model) in TRAFFIC.iter().zip(&models) {
         compare_stored(server, traffic, model, now_ms);
     }
@@ -164,10 +182,18 @@ fn compare_stored(server: &Server, traffic: &Traffic, model: &Model, now_ms: u64
 
 #[test]
 fn a_hundred_thousand_requests_are_answered_as_the_model_answers() {
-    run(&Server::start());
+    run_slide(&Server::start());
 }
 
 #[test]
 fn and_so_they_are_when_every_log_is_a_skiplist() {
-    run(&Setup::new().option(&compact_entries_option(0)).start());
+    run_slide(&Setup::new().option(&compact_entries_option(0)).start());
+}
+
+#[test]
+fn and_so_they_are_by_the_counter() {
+    let traffic = TRAFFIC.map(|traffic| Traffic { precision_ms: None, ..traffic });
+    let mut models: Vec<CounterModel> = traffic.iter().map(|_| CounterModel::default()).collect();
+    let server = Server::start();
+    run(&server, "RL.SWC", &traffic, |limiter, call| models[limiter].swc(call));
 }
