@@ -9,6 +9,5 @@ mod exhaustive;
 mod memory;
 mod properties;
 mod refunds;
-mod source;
 mod table;
 mod totals;
