@@ -6,15 +6,15 @@
 //! totals rise with stamps, the entry whose leaving makes room is found by bisection.
 
 use super::log::{Entry, Log, LogError, MAX_STORED_UNITS};
-use super::request::{Charge, MAX_WINDOWS, Request, Window};
+use super::request::{Charge, MAX_WINDOW_MS, MAX_WINDOWS, Request, Window};
 use super::verdict::Verdict;
 
 /// Entries that one charge may remove from the old end, so that no call pays for a backlog. A log
 /// with more than these, all of which have left, is dropped whole.
 pub const MAX_TRIMMED: u64 = 256;
 
-/// A newest entry stamped later than this many of the longest window comes from a clock that ran
-/// far ahead.
+/// A newest entry stamped later than now by more than this many of the longest window comes from a
+/// clock that ran far ahead.
 const AHEAD_WINDOWS: u64 = 2;
 
 /// The part of the longest window that a new expiry is set beyond the least, so that most charges
@@ -43,9 +43,10 @@ pub struct Change {
     pub replaced: Option<Entry>,
     /// Then remove the entries stamped this or earlier, the oldest first, at most [`MAX_TRIMMED`].
     pub trim_until_ms: Option<u64>,
-    /// At last set the expiry, in Unix milliseconds of the server's clock,
+    /// The expiry to set at last, in Unix milliseconds of the server's clock, if it is due or the
+    /// log did not exist or was dropped.
     pub expires_at_ms: u64,
-    /// if it is too early as it is. A log that did not exist or was dropped needs it in any case.
+    /// Whether the expiry is too early as it is.
     pub expiry_due: bool,
 }
 
@@ -67,7 +68,7 @@ impl Change {
 /// [`LogError::Foreign`] if the log is none of ours, [`LogError::Full`] if it cannot take the cost.
 pub fn decide(log: &mut impl Log, request: &Request) -> Result<Decision, LogError> {
     let stored = Ends::read(log)?;
-    let clock_ahead = stored.is_some_and(|ends| ends.run_ahead_of(request));
+    let clock_ahead = stored.is_some_and(|ends| ends.run_ahead_of(request, log.expires_at_ms()));
     let ends = stored.filter(|_| !clock_ahead);
 
     let mut standings = [Standing::default(); MAX_WINDOWS];
@@ -117,9 +118,18 @@ impl Ends {
         Ok(Some(Self { oldest, newest, units }))
     }
 
-    fn run_ahead_of(&self, request: &Request) -> bool {
+    /// Whether the newest entry comes from a clock far ahead: more than [`AHEAD_WINDOWS`] of the
+    /// longest window that uses the log.
+    ///
+    /// That may be longer than any of the request's. Who set the expiry, and stamped the newest entry
+    /// or an earlier one, set it by the same clock, true or not, a window and the slack of it behind
+    /// the stamp.
+    fn run_ahead_of(&self, request: &Request, expires_at_ms: Option<u64>) -> bool {
+        let lives_ms = expires_at_ms.unwrap_or(0).saturating_sub(self.newest.stamp_ms);
+        let implied_ms = lives_ms - lives_ms / (EXPIRY_SLACK_SHARE + 1);
+        let longest_ms = request.windows.longest_ms().max(implied_ms.min(MAX_WINDOW_MS));
         let latest_ms = request.now_ms.max(request.clock_ms);
-        self.newest.stamp_ms > latest_ms + AHEAD_WINDOWS * request.windows.longest_ms()
+        self.newest.stamp_ms > latest_ms + AHEAD_WINDOWS * longest_ms
     }
 }
 
@@ -283,11 +293,14 @@ fn plan(
     let has_left = |entry: &Entry| entry.stamp_ms + longest_ms <= request.now_ms;
 
     // Calls with windows no longer than these set no expiry beyond this one: if the key's is
-    // later, a longer window uses the log too and needs what has left ours.
+    // later, a longer window uses the log too and needs what has left ours. Later than any window
+    // can be, it tells only of a time that was far too early.
     let stamp_ms = ends.map_or(0, |ends| ends.newest.stamp_ms).max(request.stamp_ms());
     let expires_at_ms = log.expires_at_ms();
     let ours_until_ms = lives_until_ms(stamp_ms) + slack_ms;
-    let is_ours_alone = expires_at_ms.is_none_or(|expiry_ms| expiry_ms <= ours_until_ms);
+    let any_until_ms = request.clock_ms + MAX_WINDOW_MS + MAX_WINDOW_MS / EXPIRY_SLACK_SHARE;
+    let is_ours_alone = expires_at_ms
+        .is_none_or(|expiry_ms| expiry_ms <= ours_until_ms || expiry_ms > any_until_ms);
 
     let is_spent = |ends: &Ends| {
         let too_much = log.len() > MAX_TRIMMED || request.cost > MAX_STORED_UNITS - ends.units;

@@ -21,10 +21,10 @@ pub struct CounterChange {
     charges: [CounterCharge; MAX_WINDOWS],
     charges_len: usize,
     removed: Counters,
-    /// At last set the expiry, in Unix milliseconds of the server's clock: when the last of all
-    /// windows ends,
+    /// The expiry to set at last, in Unix milliseconds of the server's clock, if it is due or the
+    /// counters did not exist: when the last of all windows stored ends.
     pub expires_at_ms: u64,
-    /// if a window starts.
+    /// Whether a window starts, and so ends later than the expiry may say.
     pub expiry_due: bool,
 }
 

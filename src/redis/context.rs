@@ -2,15 +2,16 @@
 
 use super::{Text, required};
 use redis_module::raw;
-use std::ffi::{CStr, CString, c_int, c_longlong};
-use std::marker::PhantomData;
+use std::cell::Cell;
+use std::ffi::{CStr, CString, c_longlong};
 use std::ptr::NonNull;
 
 /// The context of the call that is running. It is lent to the handler and cannot be kept.
 pub struct Context {
     raw: NonNull<raw::RedisModuleCtx>,
-    /// Contexts belong to the server's thread.
-    thread: PhantomData<*mut ()>,
+    /// Whether a key is open. Two handles of one key know nothing of each other: what one deletes,
+    /// the other would go on to use.
+    pub(super) key_is_open: Cell<bool>,
 }
 
 /// The class of a keyspace event, which `notify-keyspace-events` chooses by.
@@ -30,7 +31,7 @@ impl Context {
     /// # Safety
     /// `raw` is the context of a call that outlives the value.
     pub(super) unsafe fn new(raw: NonNull<raw::RedisModuleCtx>) -> Self {
-        Self { raw, thread: PhantomData }
+        Self { raw, key_is_open: Cell::new(false) }
     }
 
     pub(super) fn as_ptr(&self) -> *mut raw::RedisModuleCtx {
@@ -44,10 +45,17 @@ impl Context {
     }
 
     /// Whether the server is over `maxmemory` with nothing to evict.
+    ///
+    /// It evicts before each command, so what is over after that stays over, except inside a script
+    /// or a transaction: there it evicts before the first, and lets all of the rest pass.
     pub fn is_out_of_memory(&self) -> bool {
         // SAFETY: the context is that of the running call.
-        let flags = unsafe { required(raw::RedisModule_GetContextFlags)(self.as_ptr()) };
-        flags & raw::REDISMODULE_CTX_FLAGS_OOM as c_int != 0
+        let flags = unsafe { required(raw::RedisModule_GetContextFlags)(self.as_ptr()) } as u32;
+        let has = |flag| flags & flag != 0;
+        let is_inside =
+            has(raw::REDISMODULE_CTX_FLAGS_LUA) || has(raw::REDISMODULE_CTX_FLAGS_MULTI);
+        let may_evict_after = has(raw::REDISMODULE_CTX_FLAGS_EVICT) && is_inside;
+        has(raw::REDISMODULE_CTX_FLAGS_OOM) && !may_evict_after
     }
 
     /// Answers with an array of integers.

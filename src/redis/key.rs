@@ -4,7 +4,6 @@ use super::{Context, OwnedText, Text, required};
 use redis_module::raw;
 use std::any::Any;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::marker::PhantomData;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr::{self, NonNull};
 
@@ -21,11 +20,11 @@ pub enum Kind {
     Other,
 }
 
-/// An open key, closed when it goes: a fault leaves none open.
+/// An open key, closed when it goes: a fault leaves none open. Only one can be open at a time.
 pub struct Key<'a> {
     raw: NonNull<raw::RedisModuleKey>,
     /// A handle points into the context it was opened in.
-    context: PhantomData<&'a Context>,
+    context: &'a Context,
 }
 
 impl<'a> Key<'a> {
@@ -42,12 +41,15 @@ impl<'a> Key<'a> {
     }
 
     fn open(context: &'a Context, name: Text, mode: u32) -> Option<Self> {
+        assert!(!context.key_is_open.get(), "a key is open already");
         // SAFETY: the context is that of the running call and the name a string that outlives it.
         let raw = unsafe {
             let open = required(raw::RedisModule_OpenKey);
             open(context.as_ptr(), name.as_ptr(), mode as c_int)
         };
-        NonNull::new(raw).map(|raw| Self { raw, context: PhantomData })
+        let raw = NonNull::new(raw)?;
+        context.key_is_open.set(true);
+        Some(Self { raw, context })
     }
 
     fn as_ptr(&self) -> *mut raw::RedisModuleKey {
@@ -82,14 +84,14 @@ impl<'a> Key<'a> {
 
     /// Makes it expire at `at_ms`, in Unix milliseconds; says whether that worked.
     #[must_use]
-    pub fn set_expires_at_ms(&self, at_ms: i64) -> bool {
+    pub fn set_expires_at_ms(&mut self, at_ms: i64) -> bool {
         // SAFETY: the key is open; the server refuses one that is empty or not open for writing.
         is_ok(unsafe { required(raw::RedisModule_SetAbsExpire)(self.as_ptr(), at_ms) })
     }
 
     /// Deletes its value, leaving big ones to a background thread; says whether that worked.
     #[must_use]
-    pub fn unlink(&self) -> bool {
+    pub fn unlink(&mut self) -> bool {
         // SAFETY: the key is open; the server refuses one that is not open for writing.
         is_ok(unsafe { required(raw::RedisModule_UnlinkKey)(self.as_ptr()) })
     }
@@ -130,7 +132,7 @@ impl<'a> Key<'a> {
 
     /// Adds `member`, or gives it a new score; says whether that worked.
     #[must_use]
-    pub fn add(&self, score: f64, member: Text) -> bool {
+    pub fn add(&mut self, score: f64, member: Text) -> bool {
         self.end_seek();
         // SAFETY: the key is open; the server refuses one that holds no sorted set or is not open
         // for writing.
@@ -142,7 +144,7 @@ impl<'a> Key<'a> {
 
     /// Removes `member`; says whether it was there.
     #[must_use]
-    pub fn remove(&self, member: Text) -> bool {
+    pub fn remove(&mut self, member: Text) -> bool {
         self.end_seek();
         let mut removed = 0;
         // SAFETY: as above.
@@ -198,21 +200,21 @@ impl<'a> Key<'a> {
     ///
     /// The server refuses that only for a key that holds another type or is not open for writing,
     /// and its answer, which counts fields, does not tell.
-    pub fn set_field(&self, name: &CStr, value: Text) {
+    pub fn set_field(&mut self, name: &CStr, value: Text) {
         // SAFETY: the key is open; the name is a C string, its value a string that the server
         // copies, and NULL ends them.
         unsafe { self.set(name, value.as_ptr()) };
     }
 
     /// Removes a field of a hash.
-    pub fn remove_field(&self, name: &CStr) {
+    pub fn remove_field(&mut self, name: &CStr) {
         /// What the module API calls `REDISMODULE_HASH_DELETE`: no string, but a mark.
         const DELETE: *mut raw::RedisModuleString = ptr::without_provenance_mut(1);
         // SAFETY: as above, with the mark as value.
         unsafe { self.set(name, DELETE) };
     }
 
-    unsafe fn set(&self, name: &CStr, value: *mut raw::RedisModuleString) {
+    unsafe fn set(&mut self, name: &CStr, value: *mut raw::RedisModuleString) {
         // SAFETY: the caller's.
         unsafe {
             let set = required(raw::RedisModule_HashSet);
@@ -222,7 +224,7 @@ impl<'a> Key<'a> {
     }
 
     /// A seek points into the set, so it must end before the set changes.
-    fn end_seek(&self) {
+    fn end_seek(&mut self) {
         // SAFETY: the key is open; without a seek nothing happens.
         unsafe { required(raw::RedisModule_ZsetRangeStop)(self.as_ptr()) };
     }
@@ -232,6 +234,7 @@ impl Drop for Key<'_> {
     fn drop(&mut self) {
         // SAFETY: the key is open and ours, and its context is still there.
         unsafe { required(raw::RedisModule_CloseKey)(self.as_ptr()) }
+        self.context.key_is_open.set(false);
     }
 }
 

@@ -277,3 +277,42 @@ fn message_of(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::ptr;
+
+    thread_local! {
+        static SAID: RefCell<String> = const { RefCell::new(String::new()) };
+    }
+
+    /// Panics, and panics again where it should answer.
+    struct Panicking;
+
+    impl Handler for Panicking {
+        const NAME: &CStr = c"panicking";
+        const FLAGS: &CStr = c"";
+        const ACCESS: Access = Access::Read;
+        const MIN_ARGS: c_int = 2;
+
+        fn call(_context: &Context, _args: Args) {
+            panic!("at call {}", 1);
+        }
+
+        fn panicked(_context: &Context, message: &str) {
+            SAID.set(message.to_string());
+            panic!("once more");
+        }
+    }
+
+    #[test]
+    fn no_panic_passes_the_edge() {
+        let mut argv = [ptr::dangling_mut(); 2];
+        // SAFETY: neither the context nor the arguments are looked at before the panic.
+        let status = unsafe { enter::<Panicking>(ptr::dangling_mut(), argv.as_mut_ptr(), 2) };
+        assert_eq!(status as isize, raw::REDISMODULE_OK);
+        assert_eq!(SAID.take(), "at call 1");
+    }
+}

@@ -207,3 +207,31 @@ fn a_clock_far_ahead_is_not_believed() {
     let mut log = Memory::of(&[(START_MS, 1, 1)]);
     assert_eq!(log.slide(&late)[0], 0);
 }
+
+#[test]
+fn what_a_longer_window_stamps_ahead_is_not_far_ahead_of_a_shorter_one() {
+    let hour: &[(u64, u64)] = &[(3_600_000, 3)];
+    let second: &[(u64, u64)] = &[(1_000, 100)];
+    let mut log = Memory::default();
+    let coarse = Call { precision_ms: Some(60_000), ..Call::new(hour, START_MS) };
+    // The units of both count against the hour.
+    for expected in [1, 1, 0, 0] {
+        assert_eq!(log.slide(&coarse)[0], expected);
+        assert_eq!(log.slide(&Call::new(second, START_MS))[0], 1);
+    }
+    assert_eq!(log.entries.iter().map(|entry| entry.cost).sum::<u64>(), 6);
+}
+
+#[test]
+fn a_time_far_too_early_does_not_stop_trimming() {
+    let window: &[(u64, u64)] = &[(1_000, 1_000)];
+    let mut log = Memory::default();
+    log.slide(&Call::new(window, START_MS));
+    // In seconds instead of milliseconds: the expiry is tens of years away from now on.
+    let mistyped = Call { now_ms: START_MS / 1_000, ..Call::new(window, START_MS) };
+    log.slide(&mistyped);
+    for step in 1..=200 {
+        log.slide(&Call::new(window, START_MS + 100 * step));
+    }
+    assert!(log.entries.len() <= 11, "{} entries", log.entries.len());
+}

@@ -10,6 +10,7 @@ pub use counters::CounterModel;
 
 /// Entries that one charge may remove, and beyond which a log that has left is dropped whole.
 const MAX_TRIMMED: usize = 256;
+const MAX_WINDOW_MS: u64 = 3650 * 86_400_000;
 const MAX_STORED_UNITS: u128 = i64::MAX as u128;
 
 /// One call of `RL.SLIDE`.
@@ -66,8 +67,7 @@ impl Model {
         if self.expires_at_ms.is_some_and(|expiry_ms| expiry_ms < call.clock_ms) {
             *self = Self::default();
         }
-        let ahead_ms = call.now_ms.max(call.clock_ms) + 2 * call.longest_ms();
-        let clock_ahead = self.entries.last().is_some_and(|newest| newest.stamp_ms > ahead_ms);
+        let clock_ahead = self.is_ahead_of(call);
         let mut after = if clock_ahead { Self::default() } else { self.clone() };
 
         let allowed = after.admits(call, call.now_ms);
@@ -81,6 +81,16 @@ impl Model {
             self.trim_and_expire(call);
         }
         reply
+    }
+
+    /// Whether the newest entry lies more than twice the longest window ahead: of the call's, and of
+    /// what the expiry shows, which is a window and a quarter behind the stamp it was set with.
+    fn is_ahead_of(&self, call: &Call) -> bool {
+        let Some(newest) = self.entries.last() else { return false };
+        let lives_ms = self.expires_at_ms.unwrap_or(0).saturating_sub(newest.stamp_ms);
+        let shown_ms = lives_ms - lives_ms / 5;
+        let longest_ms = call.longest_ms().max(shown_ms.min(MAX_WINDOW_MS));
+        newest.stamp_ms > call.now_ms.max(call.clock_ms) + 2 * longest_ms
     }
 
     /// Units charged in `(at - window, ...)`.
@@ -116,7 +126,9 @@ impl Model {
     /// Whether no longer window than the call's keeps the log.
     fn is_alone(&self, call: &Call) -> bool {
         let (_, most_ms) = self.expiry_bounds_ms(call, self.stamp_ms(call));
-        self.expires_at_ms.is_none_or(|expiry_ms| expiry_ms <= most_ms)
+        // Later than any window can be, an expiry tells nothing of windows.
+        let any_ms = call.clock_ms + MAX_WINDOW_MS + MAX_WINDOW_MS / 4;
+        self.expires_at_ms.is_none_or(|expiry_ms| expiry_ms <= most_ms || expiry_ms > any_ms)
     }
 
     /// Adds the entry, cut to what a log can hold; says whether anything was added.

@@ -15,18 +15,18 @@ use std::ffi::CStr;
 /// # Errors
 /// If the server refuses the expiry; what was written up to then is replicated.
 pub fn apply(context: &Context, name: Text, change: &CounterChange) -> Result<(), WriteFailed> {
-    let key = Key::open_to_write(context, name);
+    let mut key = Key::open_to_write(context, name);
     let is_new = key.kind() == Kind::Empty;
     for charge in change.charges() {
         if charge.starts || is_new {
-            start(context, name, &key, &charge.counter);
+            start(context, name, &mut key, &charge.counter);
         } else {
             let CounterCharge { counter, added, .. } = charge;
-            add(context, name, &key, counter, Part::Current, *added as i64);
+            add(context, name, &mut key, counter, Part::Current, *added as i64);
         }
     }
     for counter in change.removed() {
-        remove(context, name, &key, counter);
+        remove(context, name, &mut key, counter);
     }
     let sets_expiry = is_new || change.expiry_due;
     if sets_expiry {
@@ -53,12 +53,12 @@ pub fn apply(context: &Context, name: Text, change: &CounterChange) -> Result<()
 ///
 /// Replicated and told as [`apply`] does.
 pub fn refund(context: &Context, name: Text, refunds: &CounterRefunds) {
-    let key = Key::open_to_write(context, name);
+    let mut key = Key::open_to_write(context, name);
     let mut writes = 0;
     for CounterRefund { counter, current, previous } in refunds.as_slice() {
         for (part, taken) in [(Part::Current, *current), (Part::Previous, *previous)] {
             if taken > 0 {
-                add(context, name, &key, counter, part, -(taken as i64));
+                add(context, name, &mut key, counter, part, -(taken as i64));
                 writes += 1;
             }
         }
@@ -70,7 +70,7 @@ pub fn refund(context: &Context, name: Text, refunds: &CounterRefunds) {
 }
 
 /// Writes all of a counter.
-fn start(context: &Context, name: Text, key: &Key, counter: &Counter) {
+fn start(context: &Context, name: Text, key: &mut Key, counter: &Counter) {
     let names = Part::ALL.map(|part| Name::of(counter.window_ms, part));
     let values = Part::ALL.map(|part| part.of(counter));
     for (field, value) in names.iter().zip(values) {
@@ -84,14 +84,21 @@ fn start(context: &Context, name: Text, key: &Key, counter: &Counter) {
 }
 
 /// Writes one part of `counter`, which differs by `increment` from what is stored.
-fn add(context: &Context, name: Text, key: &Key, counter: &Counter, part: Part, increment: i64) {
+fn add(
+    context: &Context,
+    name: Text,
+    key: &mut Key,
+    counter: &Counter,
+    part: Part,
+    increment: i64,
+) {
     let field = Name::of(counter.window_ms, part);
     key.set_field(field.as_c_str(), text_of(part.of(counter)).text());
     context.replicate_hincrby(name, field.as_c_str(), increment);
 }
 
 /// Removes all of a counter.
-fn remove(context: &Context, name: Text, key: &Key, counter: &Counter) {
+fn remove(context: &Context, name: Text, key: &mut Key, counter: &Counter) {
     let names = Part::ALL.map(|part| Name::of(counter.window_ms, part));
     let fields: [&CStr; 3] = names.each_ref().map(Name::as_c_str);
     for field in fields {
