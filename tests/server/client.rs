@@ -105,15 +105,18 @@ impl Client {
     }
 
     /// When a key expires, in Unix milliseconds; -1 never, -2 when there is no key.
-    ///
-    /// Before 7.0 a server tells only the time left, and the answer may be a millisecond off.
     pub fn expiry(&self, key: impl AsRef<[u8]>) -> i64 {
         if server_is_at_least(7, 0) {
             return self.args(&[b"PEXPIRETIME", key.as_ref()]);
         }
-        match self.args(&[b"PTTL", key.as_ref()]) {
-            left @ ..0 => left,
-            left => self.now() + left,
+        // Older servers tell only the time left, which says when only if the clock stands meanwhile.
+        loop {
+            let before = self.now();
+            match self.args::<i64>(&[b"PTTL", key.as_ref()]) {
+                left @ ..0 => return left,
+                left if self.now() == before => return before + left,
+                _ => {}
+            }
         }
     }
 

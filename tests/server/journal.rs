@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::harness::server_is_at_least;
+
 /// Reads the AOF from where it last stopped.
 pub struct Journal {
     file: PathBuf,
@@ -23,6 +25,9 @@ impl Journal {
     }
 
     /// The commands propagated since the last call, each on a line, without the choice of the database.
+    ///
+    /// Servers before 7.0 put even a single command of a module, and in scripts none at all, between
+    /// `MULTI` and `EXEC`; such a pair is left out.
     pub fn commands(&mut self) -> Vec<String> {
         let bytes = fs::read(&self.file).unwrap();
         let text =
@@ -35,7 +40,16 @@ impl Journal {
             commands.push(args.collect::<Vec<_>>().join(" "));
         }
         commands.retain(|command| !command.to_uppercase().starts_with("SELECT "));
-        commands
+        match commands.as_slice() {
+            [multi, inside @ .., exec]
+                if !server_is_at_least(7, 0)
+                    && inside.len() < 2
+                    && (multi.as_str(), exec.as_str()) == ("MULTI", "EXEC") =>
+            {
+                inside.to_vec()
+            }
+            _ => commands,
+        }
     }
 }
 

@@ -12,8 +12,9 @@ fn loaded_modules(server: &Server) -> Vec<String> {
 
 #[test]
 fn the_module_is_called_rl() {
-    assert_eq!(loaded_modules(&Server::start()), ["rl"]);
-    assert!(loaded_modules(&Setup::new().without_module().start()).is_empty());
+    let ours = |server: Server| loaded_modules(&server).contains(&"rl".to_string());
+    assert!(ours(Server::start()));
+    assert!(!ours(Setup::new().without_module().start()));
 }
 
 #[test]

@@ -117,7 +117,8 @@ fn a_script_catches_its_errors() {
     assert_eq!(error("60 5"), "ERR window '60' is 60 milliseconds: write 60ms, or 60s for seconds");
     server.does("SET k v");
     assert!(error("60s 5").starts_with("WRONGTYPE"));
-    assert!(eval(&server, "EVAL", CALL_SLIDE, "60s 5").unwrap_err().starts_with("WRONGTYPE"));
+    // Uncaught, it ends the script; servers before 7.0 put words of their own before it.
+    assert!(eval(&server, "EVAL", CALL_SLIDE, "60s 5").unwrap_err().contains("WRONGTYPE"));
 }
 
 #[test]
