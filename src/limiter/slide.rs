@@ -68,7 +68,7 @@ impl Change {
 /// [`LogError::Foreign`] if the log is none of ours, [`LogError::Full`] if it cannot take the cost.
 pub fn decide(log: &mut impl Log, request: &Request) -> Result<Decision, LogError> {
     let stored = Ends::read(log)?;
-    let clock_ahead = stored.is_some_and(|ends| ends.run_ahead_of(request, log.expires_at_ms()));
+    let clock_ahead = stored.is_some_and(|ends| ends.run_ahead_of(request, log));
     let ends = stored.filter(|_| !clock_ahead);
 
     let mut standings = [Standing::default(); MAX_WINDOWS];
@@ -121,15 +121,19 @@ impl Ends {
     /// Whether the newest entry comes from a clock far ahead: more than [`AHEAD_WINDOWS`] of the
     /// longest window that uses the log.
     ///
-    /// That may be longer than any of the request's. Who set the expiry, and stamped the newest entry
-    /// or an earlier one, set it by the same clock, true or not, a window and the slack of it behind
-    /// the stamp.
-    fn run_ahead_of(&self, request: &Request, expires_at_ms: Option<u64>) -> bool {
-        let lives_ms = expires_at_ms.unwrap_or(0).saturating_sub(self.newest.stamp_ms);
-        let implied_ms = lives_ms - lives_ms / (EXPIRY_SLACK_SHARE + 1);
-        let longest_ms = request.windows.longest_ms().max(implied_ms.min(MAX_WINDOW_MS));
+    /// That may be longer than any of the request's, and then the expiry shows it: whoever set that
+    /// did so by the clock that stamped the newest entry or an earlier one, true or not, a window and
+    /// its slack behind the stamp.
+    fn run_ahead_of(&self, request: &Request, log: &impl Log) -> bool {
         let latest_ms = request.now_ms.max(request.clock_ms);
-        self.newest.stamp_ms > latest_ms + AHEAD_WINDOWS * longest_ms
+        let is_far_from =
+            |longest_ms| self.newest.stamp_ms > latest_ms + AHEAD_WINDOWS * longest_ms;
+        if !is_far_from(request.windows.longest_ms()) {
+            return false;
+        }
+        let lives_ms = log.expires_at_ms().unwrap_or(0).saturating_sub(self.newest.stamp_ms);
+        let shown_ms = lives_ms - lives_ms / (EXPIRY_SLACK_SHARE + 1);
+        is_far_from(shown_ms.min(MAX_WINDOW_MS))
     }
 }
 

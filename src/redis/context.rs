@@ -3,7 +3,7 @@
 use super::{Text, required};
 use redis_module::raw;
 use std::cell::Cell;
-use std::ffi::{CStr, CString, c_longlong};
+use std::ffi::{CStr, CString, c_char, c_longlong};
 use std::ptr::NonNull;
 
 /// The context of the call that is running. It is lent to the handler and cannot be kept.
@@ -108,14 +108,14 @@ impl Context {
         }
     }
 
-    /// Sends `ZADD key score member` to replicas and the AOF.
-    pub fn replicate_zadd(&self, key: Text, score: i64, member: Text) {
-        // SAFETY: `sls` takes a string, a long long and a string.
+    /// Sends `ZADD key score member` to replicas and the AOF; the score comes as its digits.
+    pub fn replicate_zadd(&self, key: Text, score: &[u8], member: Text) {
+        // SAFETY: `sbs` takes a string, a pointer to bytes with their number, and a string.
         unsafe {
-            let (command, format) = (c"ZADD".as_ptr(), c"sls".as_ptr());
-            let score = score as c_longlong;
+            let (command, format) = (c"ZADD".as_ptr(), c"sbs".as_ptr());
+            let (digits, len) = (score.as_ptr().cast::<c_char>(), score.len());
             let replicate = required(raw::RedisModule_Replicate);
-            replicate(self.as_ptr(), command, format, key.as_ptr(), score, member.as_ptr());
+            replicate(self.as_ptr(), command, format, key.as_ptr(), digits, len, member.as_ptr());
         }
     }
 

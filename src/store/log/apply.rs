@@ -1,6 +1,7 @@
 //! Applying: a planned change as native writes, and the same writes for replicas and the AOF.
 
 use super::member::{self, Member};
+use crate::decimal::Digits;
 use crate::limiter::{Change, Entry, MAX_TRIMMED, Refund};
 use crate::redis::{Context, EventClass, Key, Kind, OwnedText, Text};
 use crate::store::WriteFailed;
@@ -113,7 +114,8 @@ impl<'a> Log<'a> {
     fn add(&mut self, entry: &Entry) -> Result<(), WriteFailed> {
         let member = OwnedText::new(Member::of(entry).as_bytes());
         self.key.add(member::score_of(entry), member.text()).then_some(()).ok_or(WriteFailed)?;
-        self.context.replicate_zadd(self.name, entry.stamp_ms as i64, member.text());
+        let score = Digits::of(entry.stamp_ms);
+        self.context.replicate_zadd(self.name, score.as_bytes(), member.text());
         self.written.added = true;
         Ok(())
     }

@@ -48,13 +48,14 @@ pub fn score_of(entry: &Entry) -> f64 {
 
 /// Reads an entry; `None` if it is not of the form that this module writes.
 pub fn parse(score: f64, member: &[u8]) -> Option<Entry> {
-    let is_stamp = score >= 0.0 && score <= MAX_STAMP_MS as f64 && score.fract() == 0.0;
+    let stamp_ms = score as u64;
+    let is_stamp = stamp_ms as f64 == score && stamp_ms <= MAX_STAMP_MS;
     let (letter, sum) = member.split_first().filter(|_| is_stamp)?;
     let plus = usize::from(letter.checked_sub(b'a')?) + 1;
     let (total, rest) = sum.split_at_checked(plus)?;
     let (b'+', cost) = rest.split_first()? else { return None };
     let cost = decimal::parse(cost).filter(|cost| (1..=MAX_STORED_UNITS).contains(cost))?;
-    Some(Entry { stamp_ms: score as u64, total: decimal::parse(total)?, cost })
+    Some(Entry { stamp_ms, total: decimal::parse(total)?, cost })
 }
 
 #[cfg(test)]
