@@ -179,6 +179,19 @@ fn the_longest_window_and_the_later_clock_tell_what_is_far_ahead() {
 }
 
 #[test]
+fn a_log_is_not_far_ahead_of_a_longer_window_in_use() {
+    let server = Server::start();
+    let ahead = server.now() + 3_600_000;
+    // An hour ahead is not far for ten hours, whatever shorter windows share the key.
+    server.slide(&format!("k 10h 3 COST 2 AT {ahead}"));
+    let expiry = server.expiry("k");
+    assert_eq!(server.slide("k 60s 5")[..3], [1, 5, 2]);
+    assert_eq!(server.slide("k 60s 1 COST 0")[..3], [0, 1, 0]);
+    assert_eq!(server.entries("k"), [format!("{ahead} a2+2"), format!("{ahead} a3+1")]);
+    assert_eq!(server.expiry("k"), expiry);
+}
+
+#[test]
 fn force_drops_a_log_from_far_ahead_too() {
     let server = Server::start();
     plant(&server, "k", &[format!("{} a7+7", server.now() + 3_600_000)]);
