@@ -60,7 +60,9 @@ impl Log for StoredLog<'_> {
     }
 
     fn first_from(&mut self, from_ms: u64) -> Result<Option<Entry>, LogError> {
-        self.seek(|key| key.first_in(from_ms as f64, f64::INFINITY))
+        // Scores of ours are whole; one that lies between two of them is foreign, and found too.
+        let above_ms = (from_ms as f64 - 1.0).next_up();
+        self.seek(|key| key.first_in(above_ms, f64::INFINITY))
     }
 
     fn last_until(&mut self, until_ms: u64) -> Result<Option<Entry>, LogError> {
