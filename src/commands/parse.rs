@@ -117,12 +117,15 @@ fn push_window<'a>(
     windows: &mut Windows,
     words: &mut std::iter::Peekable<impl Iterator<Item = &'a [u8]>>,
 ) -> Result<(), UsageError> {
-    let length = words.peek().copied().map(quoted).unwrap_or_default();
-    windows.push(next_window(words)?).map_err(|error| match error {
-        WindowsError::Duplicate => UsageError(format!("window {length} is given twice")),
-        WindowsError::TooMany => UsageError(format!(
-            "window {length} is one too many: at most {MAX_WINDOWS} are allowed"
-        )),
+    let length = words.peek().copied().unwrap_or_default();
+    windows.push(next_window(words)?).map_err(|error| {
+        let length = quoted(length);
+        UsageError(match error {
+            WindowsError::Duplicate => format!("window {length} is given twice"),
+            WindowsError::TooMany => {
+                format!("window {length} is one too many: at most {MAX_WINDOWS} are allowed")
+            }
+        })
     })
 }
 

@@ -64,9 +64,9 @@ pub fn decide_counters(stored: &Counters, request: &Request) -> CounterDecision 
 
     let allowed = standings.iter().all(|standing| standing.admits(request));
     let charged = match request.charge {
-        Charge::Never => 0,
-        Charge::IfAllowed => u64::from(allowed) * request.cost,
         Charge::Always => request.cost,
+        Charge::IfAllowed if allowed => request.cost,
+        Charge::IfAllowed | Charge::Never => 0,
     };
     for standing in standings.iter_mut() {
         standing.charge(charged);
