@@ -7,12 +7,12 @@ mod reply;
 mod slide;
 mod stats;
 mod swc;
+pub mod table;
 
 use crate::limiter::{MAX_STAMP_MS, Verdict};
-use crate::redis::{Access, Args, Context, EventClass, Handler, Module, Text};
+use crate::redis::{Args, CommandInfo, Context, EventClass, Handler, Module, Text};
 use crate::store::WriteFailed;
 use reply::CommandError;
-use std::ffi::{CStr, c_int};
 
 /// The latest clock that is believed, in Unix milliseconds: with the longest window and `AT` on
 /// top of it, a stamp still fits a score.
@@ -20,10 +20,7 @@ const MAX_CLOCK_MS: i64 = (MAX_STAMP_MS / 2) as i64;
 
 /// A command with its key first.
 trait Command {
-    const NAME: &CStr;
-    const FLAGS: &CStr;
-    const ACCESS: Access;
-    const MIN_ARGS: c_int;
+    const INFO: CommandInfo;
 
     /// Answers one call with a key; `clock_ms` is the server's clock, read once.
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError>;
@@ -36,10 +33,7 @@ enum Answer {
 }
 
 impl<C: Command> Handler for C {
-    const NAME: &CStr = <C as Command>::NAME;
-    const FLAGS: &CStr = <C as Command>::FLAGS;
-    const ACCESS: Access = <C as Command>::ACCESS;
-    const MIN_ARGS: c_int = <C as Command>::MIN_ARGS;
+    const INFO: CommandInfo = <C as Command>::INFO;
 
     fn call(context: &Context, args: Args) {
         let clock_ms = context.clock_ms().clamp(0, MAX_CLOCK_MS) as u64;
@@ -52,7 +46,7 @@ impl<C: Command> Handler for C {
     }
 
     fn panicked(context: &Context, message: &str) {
-        let name = <C as Command>::NAME.to_string_lossy();
+        let name = <C as Command>::INFO.name.to_string_lossy();
         stats::count_panic();
         context.log_warning(&format!("a bug: {name} panicked: {message}"));
         reply::error(context, &CommandError::Internal);

@@ -1,11 +1,10 @@
 //! `RL.PEEK`: what would be answered.
 
 use super::reply::CommandError;
-use super::{Answer, Command, parse};
+use super::{Answer, Command, parse, table};
 use crate::limiter::{Charge, Counters, Request, Verdict, decide, decide_counters};
-use crate::redis::{Access, Args, Context};
+use crate::redis::{Args, CommandInfo, Context};
 use crate::store::{self, Stored};
-use std::ffi::{CStr, c_int};
 
 /// `RL.PEEK key window limit [window limit ...] [COST n] [FORCE] [PRECISION p] [AT t]`
 ///
@@ -13,10 +12,7 @@ use std::ffi::{CStr, c_int};
 pub struct Peek;
 
 impl Command for Peek {
-    const NAME: &CStr = c"rl.peek";
-    const FLAGS: &CStr = c"readonly fast";
-    const ACCESS: Access = Access::Read;
-    const MIN_ARGS: c_int = 4;
+    const INFO: CommandInfo = table::PEEK;
 
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let asked = parse::request(args.words(), clock_ms, parse::Syntax::Slide)?;

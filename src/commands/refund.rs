@@ -1,21 +1,16 @@
 //! `RL.REFUND`: taking back the newest units.
 
 use super::reply::CommandError;
-use super::{Answer, Command, parse};
+use super::{Answer, Command, parse, table};
 use crate::limiter::{refund_counters, refund_log};
-use crate::redis::{Access, Args, Context};
+use crate::redis::{Args, CommandInfo, Context};
 use crate::store::{self, Stored};
-use std::ffi::{CStr, c_int};
 
 /// `RL.REFUND key n [AT t]`
 pub struct Refund;
 
 impl Command for Refund {
-    const NAME: &CStr = c"rl.refund";
-    // Not `fast`, for it may touch thousands of entries, and not `deny-oom`, for it frees memory.
-    const FLAGS: &CStr = c"write";
-    const ACCESS: Access = Access::Update;
-    const MIN_ARGS: c_int = 3;
+    const INFO: CommandInfo = table::REFUND;
 
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let key = args.key();

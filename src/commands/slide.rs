@@ -1,21 +1,16 @@
 //! `RL.SLIDE`: the sliding window log.
 
 use super::reply::CommandError;
-use super::{Answer, Command, parse, settle, stats};
+use super::{Answer, Command, parse, settle, stats, table};
 use crate::limiter::decide;
-use crate::redis::{Access, Args, Context};
+use crate::redis::{Args, CommandInfo, Context};
 use crate::store::{self, Stored, StoredLog};
-use std::ffi::{CStr, c_int};
 
 /// `RL.SLIDE key window limit [window limit ...] [COST n] [FORCE] [PRECISION p] [AT t]`
 pub struct Slide;
 
 impl Command for Slide {
-    const NAME: &CStr = c"rl.slide";
-    // Not `deny-oom`: a denial must be answered when memory is short.
-    const FLAGS: &CStr = c"write fast";
-    const ACCESS: Access = Access::Update;
-    const MIN_ARGS: c_int = 4;
+    const INFO: CommandInfo = table::SLIDE;
 
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let key = args.key();

@@ -1,21 +1,16 @@
 //! `RL.SWC`: the sliding window counter.
 
 use super::reply::CommandError;
-use super::{Answer, Command, parse, settle, stats};
+use super::{Answer, Command, parse, settle, stats, table};
 use crate::limiter::{Counters, decide_counters};
-use crate::redis::{Access, Args, Context};
+use crate::redis::{Args, CommandInfo, Context};
 use crate::store::{self, Stored};
-use std::ffi::{CStr, c_int};
 
 /// `RL.SWC key window limit [window limit ...] [COST n] [FORCE] [AT t]`
 pub struct Swc;
 
 impl Command for Swc {
-    const NAME: &CStr = c"rl.swc";
-    // Not `deny-oom`: a denial must be answered when memory is short.
-    const FLAGS: &CStr = c"write fast";
-    const ACCESS: Access = Access::Update;
-    const MIN_ARGS: c_int = 4;
+    const INFO: CommandInfo = table::SWC;
 
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let key = args.key();

@@ -4,14 +4,16 @@
 //! and knows nothing of rate limits. It calls the functions of `redis_module::raw` directly: that
 //! crate's own wrappers lack sorted sets, and allocate for every argument.
 
+mod command;
 mod context;
 mod key;
 mod module;
 mod string;
 
+pub use command::{Access, Arg, ArgKind, CommandInfo};
 pub use context::{Context, EventClass};
 pub use key::{Key, Kind};
-pub use module::{Access, Args, Handler, Info, Module, load};
+pub use module::{Args, Handler, Info, Module, load};
 pub use string::{OwnedText, Text};
 
 /// The server's function behind one of its pointers.

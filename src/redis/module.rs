@@ -1,39 +1,24 @@
 //! Loading, registering commands, and the edge where a call comes in.
 
-use super::{Context, Text, required};
+use super::{CommandInfo, Context, Text, required};
 use redis_module::raw;
 use std::any::Any;
 use std::ffi::{CStr, c_int};
-use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr::NonNull;
 use std::slice;
 
 /// What handles a command.
 pub trait Handler {
-    /// Its name, in lower case.
-    const NAME: &CStr;
-    /// Its flags, as the server spells them.
-    const FLAGS: &CStr;
-    /// What it does with its key, for access control.
-    const ACCESS: Access;
-    /// Arguments it takes at least, with its name and its key: 2 or more.
-    const MIN_ARGS: c_int;
+    /// What the command is.
+    const INFO: CommandInfo;
 
-    /// Answers one call. It may panic: the server goes on.
+    /// Answers one call, which has as many words as the command needs. It may panic: the server
+    /// goes on.
     fn call(context: &Context, args: Args);
 
     /// Answers a call that panicked.
     fn panicked(context: &Context, message: &str);
-}
-
-/// What a command does with its key: users need the right to that, and to no more.
-#[derive(Clone, Copy, Debug)]
-pub enum Access {
-    /// Reads it.
-    Read,
-    /// Reads and changes it.
-    Update,
 }
 
 /// What `INFO` shows of the module.
@@ -159,65 +144,41 @@ impl Module {
         unsafe { required(raw::RedisModule_SetModuleOptions)(self.context.as_ptr(), options) };
     }
 
-    /// Adds a command, whose first argument is its key.
+    /// Adds a command, and tells the server what it is as far as the server is new enough to know.
     ///
     /// # Errors
     /// If another module has a command of the name.
     pub fn add_command<H: Handler>(&self) -> Result<(), String> {
-        let (name, flags) = (H::NAME.as_ptr(), H::FLAGS.as_ptr());
+        let CommandInfo { name, flags, access, .. } = H::INFO;
+        let key = c_int::from(access.is_some());
         // SAFETY: name and flags are C strings, which the server copies, and the entry is a
         // function for as long as the module is loaded.
         let status = unsafe {
             let create = required(raw::RedisModule_CreateCommand);
-            create(self.context.as_ptr(), name, Some(enter::<H>), flags, 1, 1, 1)
+            let (name, flags) = (name.as_ptr(), flags.as_ptr());
+            create(self.context.as_ptr(), name, Some(enter::<H>), flags, key, key, key)
         };
-        let described = status as isize == raw::REDISMODULE_OK && self.describe::<H>();
-        described
+        let added = status as isize == raw::REDISMODULE_OK && self.describe(&H::INFO);
+        added
             .then_some(())
-            .ok_or_else(|| format!("the command {} is taken or refused", H::NAME.to_string_lossy()))
+            .ok_or_else(|| format!("the command {} is taken or refused", name.to_string_lossy()))
     }
 
-    /// Tells the server the least access that the command needs, and its least arguments, where it
-    /// is new enough (7.0) to be told: without, users need every right to the key.
-    fn describe<H: Handler>(&self) -> bool {
-        // SAFETY: the server has set these once, before anything else of ours ran.
-        let (get, set) = unsafe { (raw::RedisModule_GetCommand, raw::RedisModule_SetCommandInfo) };
-        let (Some(get), Some(set)) = (get, set) else { return true };
-        let access = match H::ACCESS {
-            Access::Read => raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS,
-            Access::Update => {
-                raw::REDISMODULE_CMD_KEY_RW
-                    | raw::REDISMODULE_CMD_KEY_ACCESS
-                    | raw::REDISMODULE_CMD_KEY_UPDATE
-            }
-        };
-        // SAFETY: all zero is how these say «nothing», and ends the list of keys.
-        let (mut keys, mut info) = unsafe {
-            let keys: [raw::RedisModuleCommandKeySpec; 2] = mem::zeroed();
-            let info: raw::RedisModuleCommandInfo = mem::zeroed();
-            (keys, info)
-        };
-        keys[0].flags = u64::from(access);
-        keys[0].begin_search_type =
-            raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
-        keys[0].bs.index.pos = 1;
-        keys[0].find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
-        keys[0].fk.range.keystep = 1;
-        let version = raw::RedisModuleCommandInfoVersion {
-            version: 1,
-            sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
-            sizeof_keyspec: size_of::<raw::RedisModuleCommandKeySpec>(),
-            sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
-        };
-        info.version = &version;
-        info.arity = -H::MIN_ARGS;
-        info.key_specs = keys.as_mut_ptr();
-        // SAFETY: the command was created just now; the server copies what it is told.
-        let status = unsafe {
-            let command = get(self.context.as_ptr(), H::NAME.as_ptr());
-            set(command, &info)
-        };
-        status as isize == raw::REDISMODULE_OK
+    /// Without this (before 7.0), users need every right to the key, and there is no documentation;
+    /// without categories (before 7.2), the command is in none.
+    fn describe(&self, info: &CommandInfo) -> bool {
+        // SAFETY: the server has set these once, before anything else of ours ran; the command
+        // exists, its categories are a C string.
+        unsafe {
+            let Some(get) = raw::RedisModule_GetCommand else { return true };
+            let command = get(self.context.as_ptr(), info.name.as_ptr());
+            let described =
+                raw::RedisModule_SetCommandInfo.is_none_or(|set| info.describe(command, set));
+            let categorised = raw::RedisModule_SetCommandACLCategories.is_none_or(|set| {
+                set(command, info.acl_categories.as_ptr()) as isize == raw::REDISMODULE_OK
+            });
+            described && categorised
+        }
     }
 
     /// Adds a section to `INFO`, named like the module.
@@ -255,8 +216,8 @@ unsafe extern "C" fn enter<H: Handler>(
             let context = Context::new(NonNull::new_unchecked(ctx));
             (context, slice::from_raw_parts(argv.cast::<Text>(), argc as usize))
         };
-        if argc < H::MIN_ARGS {
-            let name = H::NAME.to_string_lossy();
+        if args.len() < const { H::INFO.min_words() } {
+            let name = H::INFO.name.to_string_lossy();
             let message = format!("ERR wrong number of arguments for '{name}' command");
             return context.reply_error(&message);
         }
@@ -292,10 +253,16 @@ mod tests {
     struct Panicking;
 
     impl Handler for Panicking {
-        const NAME: &CStr = c"panicking";
-        const FLAGS: &CStr = c"";
-        const ACCESS: Access = Access::Read;
-        const MIN_ARGS: c_int = 2;
+        const INFO: CommandInfo = CommandInfo {
+            name: c"panicking",
+            flags: c"",
+            acl_categories: c"",
+            access: None,
+            summary: c"",
+            complexity: c"",
+            since: c"",
+            args: &[],
+        };
 
         fn call(_context: &Context, _args: Args) {
             panic!("at call {}", 1);
