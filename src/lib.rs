@@ -14,6 +14,7 @@
 
 pub mod commands;
 mod decimal;
+pub mod denied;
 pub mod limiter;
 #[allow(unsafe_code, reason = "the one layer that speaks C")]
 pub mod redis;
@@ -37,10 +38,10 @@ mod entry {
     #[allow(non_snake_case)]
     unsafe extern "C" fn RedisModule_OnLoad(
         ctx: *mut RedisModuleCtx,
-        _argv: *mut *mut RedisModuleString,
-        _argc: c_int,
+        argv: *mut *mut RedisModuleString,
+        argc: c_int,
     ) -> c_int {
-        // SAFETY: the context is the one that the server gave.
-        unsafe { redis::load(ctx, c"rl", VERSION, commands::register) }
+        // SAFETY: these are what the server gave.
+        unsafe { redis::load(ctx, argv, argc, c"rl", VERSION, commands::register) }
     }
 }

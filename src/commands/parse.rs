@@ -64,6 +64,7 @@ pub fn request<'a>(
         cost: options.cost.unwrap_or(1),
         charge: if options.force { Charge::Always } else { Charge::IfAllowed },
         precision_ms: options.precision_ms,
+        max_entries: 0,
         now_ms: options.at_ms.unwrap_or(clock_ms),
         clock_ms,
     })

@@ -1,6 +1,7 @@
 //! `RL.PEEK`: what would be answered.
 
 use super::reply::CommandError;
+use super::stats::{self, Calls};
 use super::{Answer, Command, parse, table};
 use crate::limiter::{Charge, Counters, Request, Verdict, decide, decide_counters};
 use crate::redis::{Args, CommandInfo, Context};
@@ -13,6 +14,7 @@ pub struct Peek;
 
 impl Command for Peek {
     const INFO: CommandInfo = table::PEEK;
+    const CALLS: &'static Calls = &stats::PEEK;
 
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let asked = parse::request(args.words(), clock_ms, parse::Syntax::Slide)?;
@@ -25,6 +27,6 @@ impl Command for Peek {
             Stored::Log(mut log) => decide(&mut log, &request)?.verdict,
             Stored::Other => return Err(CommandError::WrongType),
         };
-        Ok(Answer::Verdict(verdict))
+        Ok(Answer::Verdict(verdict, request.charge))
     }
 }

@@ -1,6 +1,7 @@
 //! `RL.REFUND`: taking back the newest units.
 
 use super::reply::CommandError;
+use super::stats::{self, Calls};
 use super::{Answer, Command, parse, table};
 use crate::limiter::{refund_counters, refund_log};
 use crate::redis::{Args, CommandInfo, Context};
@@ -11,6 +12,7 @@ pub struct Refund;
 
 impl Command for Refund {
     const INFO: CommandInfo = table::REFUND;
+    const CALLS: &'static Calls = &stats::REFUND;
 
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let key = args.key();
@@ -35,6 +37,7 @@ impl Command for Refund {
             }
             Stored::Other => return Err(CommandError::WrongType),
         };
+        stats::UNITS_REFUNDED.add(taken);
         Ok(Answer::Units(taken))
     }
 }

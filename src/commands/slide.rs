@@ -1,7 +1,8 @@
 //! `RL.SLIDE`: the sliding window log.
 
 use super::reply::CommandError;
-use super::{Answer, Command, parse, settle, stats, table};
+use super::stats::{self, Calls};
+use super::{Answer, Command, parse, settings, settle, table};
 use crate::limiter::decide;
 use crate::redis::{Args, CommandInfo, Context};
 use crate::store::{self, Stored, StoredLog};
@@ -11,10 +12,12 @@ pub struct Slide;
 
 impl Command for Slide {
     const INFO: CommandInfo = table::SLIDE;
+    const CALLS: &'static Calls = &stats::SLIDE;
 
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let key = args.key();
-        let request = parse::request(args.words(), clock_ms, parse::Syntax::Slide)?;
+        let mut request = parse::request(args.words(), clock_ms, parse::Syntax::Slide)?;
+        request.max_entries = settings::MAX_LOG_ENTRIES.get() as u64;
         let mut log = match store::load(context, key) {
             Stored::Nothing => StoredLog::empty(),
             Stored::Log(log) => log,
@@ -25,7 +28,13 @@ impl Command for Slide {
         if decision.clock_ahead {
             stats::count_clock_ahead(context, clock_ms);
         }
-        let change = decision.change.as_ref();
-        settle(context, key, decision.verdict, change, store::apply_log)
+        let (verdict, change) = (decision.verdict, decision.change.as_ref());
+        settle(context, key, &verdict, change, |change| {
+            stats::LOGS_DROPPED.add(change.drop_log.into());
+            stats::LOGS_CAPPED.add(change.capped.into());
+            stats::ENTRIES_TRIMMED.add(store::apply_log(context, key, change)?);
+            Ok(())
+        })?;
+        Ok(Answer::Verdict(verdict, request.charge))
     }
 }

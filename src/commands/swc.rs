@@ -1,7 +1,8 @@
 //! `RL.SWC`: the sliding window counter.
 
 use super::reply::CommandError;
-use super::{Answer, Command, parse, settle, stats, table};
+use super::stats::{self, Calls};
+use super::{Answer, Command, parse, settle, table};
 use crate::limiter::{Counters, decide_counters};
 use crate::redis::{Args, CommandInfo, Context};
 use crate::store::{self, Stored};
@@ -11,6 +12,7 @@ pub struct Swc;
 
 impl Command for Swc {
     const INFO: CommandInfo = table::SWC;
+    const CALLS: &'static Calls = &stats::SWC;
 
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let key = args.key();
@@ -24,7 +26,10 @@ impl Command for Swc {
         if decision.clock_ahead {
             stats::count_clock_ahead(context, clock_ms);
         }
-        let change = decision.change.as_ref();
-        settle(context, key, decision.verdict, change, store::apply_counters)
+        let (verdict, change) = (decision.verdict, decision.change.as_ref());
+        settle(context, key, &verdict, change, |change| {
+            store::apply_counters(context, key, change)
+        })?;
+        Ok(Answer::Verdict(verdict, request.charge))
     }
 }

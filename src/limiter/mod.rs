@@ -38,6 +38,7 @@
 //!     cost: 1,
 //!     charge: Charge::IfAllowed,
 //!     precision_ms: None,
+//!     max_entries: 0,
 //!     now_ms,
 //!     clock_ms: now_ms,
 //! };

@@ -117,18 +117,11 @@ pub struct Request {
     /// If given, stamps are rounded up to multiples of it and charges of one stamp share an entry.
     /// 1 to the shortest window.
     pub precision_ms: Option<u64>,
+    /// Entries from which on a log is kept as with a precision of its longest window divided by
+    /// this; 0 for no such bound.
+    pub max_entries: u64,
     /// The time of the request in Unix milliseconds, 0 to 2^52 + [`MAX_WINDOW_MS`].
     pub now_ms: u64,
     /// The server's clock in Unix milliseconds, 0 to 2^52: a key's expiry runs on it.
     pub clock_ms: u64,
-}
-
-impl Request {
-    /// The stamp that its charge gets in an empty log: never before `now_ms`.
-    pub fn stamp_ms(&self) -> u64 {
-        match self.precision_ms {
-            Some(precision_ms) => self.now_ms.next_multiple_of(precision_ms),
-            None => self.now_ms,
-        }
-    }
 }

@@ -48,6 +48,8 @@ pub struct Change {
     pub expires_at_ms: u64,
     /// Whether the expiry is too early as it is.
     pub expiry_due: bool,
+    /// Whether the log had so many entries that its precision was bounded.
+    pub capped: bool,
 }
 
 impl Change {
@@ -299,7 +301,8 @@ fn plan(
     // Calls with windows no longer than these set no expiry beyond this one: if the key's is
     // later, a longer window uses the log too and needs what has left ours. Later than any window
     // can be, it tells only of a time that was far too early.
-    let stamp_ms = ends.map_or(0, |ends| ends.newest.stamp_ms).max(request.stamp_ms());
+    let (tick_ms, precision) = tick(log, request);
+    let stamp_ms = ends.map_or(0, |ends| ends.newest.stamp_ms).max(tick_ms);
     let expires_at_ms = log.expires_at_ms();
     let ours_until_ms = lives_until_ms(stamp_ms) + slack_ms;
     let any_until_ms = request.clock_ms + MAX_WINDOW_MS + MAX_WINDOW_MS / EXPIRY_SLACK_SHARE;
@@ -321,10 +324,9 @@ fn plan(
         return Ok(None);
     }
 
-    let stamp_ms = request.stamp_ms();
     let (entry, replaces) = match kept {
-        Some(ends) => ends.newest.followed_by(charged, stamp_ms, request.precision_ms.is_some()),
-        None => (Entry { stamp_ms, total: charged, cost: charged }, false),
+        Some(ends) => ends.newest.followed_by(charged, tick_ms, precision.merges()),
+        None => (Entry { stamp_ms: tick_ms, total: charged, cost: charged }, false),
     };
     let trims = kept.is_some_and(|ends| is_ours_alone && has_left(&ends.oldest));
     let least_ms = lives_until_ms(entry.stamp_ms);
@@ -335,5 +337,39 @@ fn plan(
         trim_until_ms: trims.then(|| request.now_ms - longest_ms),
         expires_at_ms: least_ms + slack_ms,
         expiry_due: expires_at_ms.is_none_or(|expiry_ms| expiry_ms < least_ms),
+        capped: precision == Precision::Bounded,
     }))
+}
+
+/// Why the stamps of a log are rounded up, and its charges merged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Precision {
+    /// They are not.
+    Full,
+    /// The request asks for it.
+    Asked,
+    /// The log has as many entries as it may have.
+    Bounded,
+}
+
+impl Precision {
+    fn merges(self) -> bool {
+        self != Precision::Full
+    }
+}
+
+/// The stamp that a charge gets if no entry is later, never before the request's time, and the
+/// precision it is rounded up to.
+///
+/// A log of `max_entries` gets no more than that many in a window on top of those it has, which leave
+/// meanwhile: it never has more than twice as many.
+fn tick(log: &impl Log, request: &Request) -> (u64, Precision) {
+    let is_full = request.max_entries > 0 && log.len() >= request.max_entries;
+    let bound_ms = is_full.then(|| request.windows.longest_ms().div_ceil(request.max_entries));
+    let (precision_ms, precision) = match (request.precision_ms, bound_ms) {
+        (None, None) => return (request.now_ms, Precision::Full),
+        (Some(asked_ms), None) => (asked_ms, Precision::Asked),
+        (asked_ms, Some(bound_ms)) => (bound_ms.max(asked_ms.unwrap_or(0)), Precision::Bounded),
+    };
+    (request.now_ms.next_multiple_of(precision_ms), precision)
 }

@@ -8,12 +8,14 @@ mod command;
 mod context;
 mod key;
 mod module;
+mod setting;
 mod string;
 
 pub use command::{Access, Arg, ArgKind, CommandInfo};
 pub use context::{Context, EventClass};
 pub use key::{Key, Kind};
 pub use module::{Args, Handler, Info, Module, load};
+pub use setting::NumberSetting;
 pub use string::{OwnedText, Text};
 
 /// The server's function behind one of its pointers.

@@ -44,17 +44,20 @@ impl<'a> Args<'a> {
 }
 
 /// The module while it loads.
-pub struct Module {
+pub struct Module<'a> {
     context: Context,
+    args: &'a [Text<'a>],
 }
 
 /// Introduces the module to the server and lets `register` add its commands; the result is what
 /// `RedisModule_OnLoad` returns.
 ///
 /// # Safety
-/// `ctx` is the context that the server gave to `RedisModule_OnLoad`.
+/// The first three are what the server gave to `RedisModule_OnLoad`.
 pub unsafe fn load(
     ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
     name: &CStr,
     version: c_int,
     register: fn(&Module) -> Result<(), String>,
@@ -65,8 +68,9 @@ pub unsafe fn load(
     let Some(ctx) = NonNull::new(ctx).filter(|_| status as isize == raw::REDISMODULE_OK) else {
         return raw::REDISMODULE_ERR as c_int;
     };
-    // SAFETY: the context lives until the server's call returns, and with it this function.
-    let module = Module { context: unsafe { Context::new(ctx) } };
+    // SAFETY: context and arguments live until the server's call returns, and with it this function.
+    let (context, args) = unsafe { (Context::new(ctx), texts(argv, argc)) };
+    let module = Module { context, args };
     let loaded = check_server().and_then(|()| {
         module.set_options();
         register(&module)
@@ -135,13 +139,22 @@ fn check_server() -> Result<(), String> {
     }
 }
 
-impl Module {
+impl Module<'_> {
     fn set_options(&self) {
         // No data type of ours is ever half loaded, so serving during a replica's asynchronous
         // load is safe; a module that does not say so turns `repl-diskless-load swapdb` off.
         let options = raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD as c_int;
         // SAFETY: the context is that of the running call.
         unsafe { required(raw::RedisModule_SetModuleOptions)(self.context.as_ptr(), options) };
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The arguments of the load.
+    pub(super) fn args(&self) -> &[Text<'_>] {
+        self.args
     }
 
     /// Adds a command, and tells the server what it is as far as the server is new enough to know.
@@ -212,10 +225,8 @@ unsafe extern "C" fn enter<H: Handler>(
     let called = panic::catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the server gives a context, and as many strings as it says, that live until this
         // function returns; the first is the command's name.
-        let (context, args) = unsafe {
-            let context = Context::new(NonNull::new_unchecked(ctx));
-            (context, slice::from_raw_parts(argv.cast::<Text>(), argc as usize))
-        };
+        let (context, args) =
+            unsafe { (Context::new(NonNull::new_unchecked(ctx)), texts(argv, argc)) };
         if args.len() < const { H::INFO.min_words() } {
             let name = H::INFO.name.to_string_lossy();
             let message = format!("ERR wrong number of arguments for '{name}' command");
@@ -231,6 +242,19 @@ unsafe extern "C" fn enter<H: Handler>(
         }));
     }
     raw::REDISMODULE_OK as c_int
+}
+
+/// The strings of an argument vector.
+///
+/// # Safety
+/// There are `argc` of them at `argv`, which live and stay as they are for `'a`.
+unsafe fn texts<'a>(argv: *mut *mut raw::RedisModuleString, argc: c_int) -> &'a [Text<'a>] {
+    match argc {
+        // Then the pointer may be anything.
+        ..=0 => &[],
+        // SAFETY: the caller's; a `Text` is a pointer to a string.
+        _ => unsafe { slice::from_raw_parts(argv.cast::<Text>(), argc as usize) },
+    }
 }
 
 /// What a panic said.

@@ -3,6 +3,7 @@
 #[path = "../model/mod.rs"]
 mod model;
 
+mod bounded;
 mod canary;
 mod counters;
 mod exhaustive;

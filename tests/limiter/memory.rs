@@ -11,6 +11,8 @@ use rl::limiter::{
 pub struct Memory {
     pub entries: Vec<Entry>,
     pub expires_at_ms: Option<u64>,
+    /// As the setting says; 0 for no bound.
+    pub max_entries: u64,
 }
 
 impl Log for Memory {
@@ -43,7 +45,7 @@ impl Memory {
     /// A log of `(stamp_ms, total, cost)`.
     pub fn of(entries: &[(u64, u64, u64)]) -> Self {
         let entry = |&(stamp_ms, total, cost)| Entry { stamp_ms, total, cost };
-        Self { entries: entries.iter().map(entry).collect(), expires_at_ms: None }
+        Self { entries: entries.iter().map(entry).collect(), ..Self::default() }
     }
 
     /// Answers as `RL.SLIDE` does: decides, then writes what was decided.
@@ -53,7 +55,8 @@ impl Memory {
 
     pub fn try_slide(&mut self, call: &Call) -> Result<Reply, LogError> {
         self.expire(call.clock_ms);
-        let decision = decide(self, &request(call))?;
+        let request = Request { max_entries: self.max_entries, ..request(call) };
+        let decision = decide(self, &request)?;
         if let Some(change) = &decision.change {
             self.apply(change);
         }
@@ -63,13 +66,17 @@ impl Memory {
     /// What the server does before a call touches the key.
     pub fn expire(&mut self, clock_ms: u64) {
         if self.expires_at_ms.is_some_and(|expiry_ms| expiry_ms < clock_ms) {
-            *self = Self::default();
+            self.forget();
         }
+    }
+
+    fn forget(&mut self) {
+        *self = Self { max_entries: self.max_entries, ..Self::default() };
     }
 
     fn apply(&mut self, change: &Change) {
         if change.drop_log {
-            *self = Self::default();
+            self.forget();
         }
         let was_empty = self.entries.is_empty();
         self.entries.push(change.entry);
@@ -122,6 +129,7 @@ pub fn request(call: &Call) -> Request {
         cost: call.cost,
         charge: if call.force { Charge::Always } else { Charge::IfAllowed },
         precision_ms: call.precision_ms,
+        max_entries: 0,
         now_ms: call.now_ms,
         clock_ms: call.clock_ms,
     }

@@ -6,7 +6,7 @@ use crate::limiter::{Change, Entry, MAX_TRIMMED, Refund};
 use crate::redis::{Context, EventClass, Key, Kind, OwnedText, Text};
 use crate::store::WriteFailed;
 
-/// Writes `change` to the log at `name`.
+/// Writes `change` to the log at `name`, and tells how many entries were trimmed.
 ///
 /// Each write is replicated before the next is tried, as the native command that has the same
 /// effect, so a fault between two leaves replicas and the AOF as the key is. The new entry comes
@@ -15,7 +15,7 @@ use crate::store::WriteFailed;
 ///
 /// # Errors
 /// If the server refuses a write; what was written up to then is replicated.
-pub fn apply(context: &Context, name: Text, change: &Change) -> Result<(), WriteFailed> {
+pub fn apply(context: &Context, name: Text, change: &Change) -> Result<u64, WriteFailed> {
     let mut log = Log::open(context, name);
     let outcome = log.charge(change);
     log.close();
@@ -77,7 +77,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    fn charge(&mut self, change: &Change) -> Result<(), WriteFailed> {
+    fn charge(&mut self, change: &Change) -> Result<u64, WriteFailed> {
         if change.drop_log {
             self.unlink()?;
         }
@@ -86,13 +86,11 @@ impl<'a> Log<'a> {
         if let Some(replaced) = &change.replaced {
             self.remove(replaced);
         }
-        if let Some(until_ms) = change.trim_until_ms {
-            self.trim(until_ms);
-        }
+        let trimmed = change.trim_until_ms.map_or(0, |until_ms| self.trim(until_ms));
         if is_new || change.expiry_due {
             self.set_expiry(change.expires_at_ms)?;
         }
-        Ok(())
+        Ok(trimmed)
     }
 
     fn refund(&mut self, refund: &Refund) -> Result<(), WriteFailed> {
@@ -128,12 +126,12 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Removes entries from the old end, up to those stamped `until_ms`. Stops at one that is not
-    /// of our form, for the next call to find.
+    /// Removes entries from the old end, up to those stamped `until_ms`, and tells how many. Stops
+    /// at one that is not of our form, for the next call to find.
     ///
     /// One seek and one removal each: a removal ends the seek, and calling the server's own command
     /// pays from about five entries on, which only a backlog has.
-    fn trim(&mut self, until_ms: u64) {
+    fn trim(&mut self, until_ms: u64) -> u64 {
         let mut range = Range { log: self, removed: 0, end: End::Oldest };
         for _ in 0..MAX_TRIMMED {
             let oldest = range.log.key.first_in(f64::NEG_INFINITY, until_ms as f64);
@@ -144,6 +142,7 @@ impl<'a> Log<'a> {
                 break;
             }
         }
+        range.removed as u64
     }
 
     fn remove_newest(&mut self, count: u64) {
