@@ -1,7 +1,7 @@
 //! Sliding-window rate limits as Redis commands.
 //!
-//! A native module: `librl.so` is loaded into `redis-server` or `valkey-server` and adds `RL.SLIDE`.
-//! The way of a call is in the folder names:
+//! A native module: `librl.so` is loaded into `redis-server` or `valkey-server` and adds commands that
+//! limit: [`commands::table`] lists them. The way of a call is in the folder names:
 //!
 //! ```text
 //! commands::parse -> store::load -> limiter::decide -> store::apply -> commands::reply
@@ -9,7 +9,8 @@
 //!
 //! - [`commands`]: one file a command, and the words and replies they share.
 //! - [`limiter`]: the arithmetic; it knows nothing of Redis.
-//! - [`store`]: a log as a sorted set.
+//! - [`store`]: a log as a sorted set, counters as a hash.
+//! - [`denied`]: the keys denied most often; it knows nothing of Redis either.
 //! - [`redis`]: the module API, and all of the `unsafe`.
 
 pub mod commands;
@@ -43,5 +44,13 @@ mod entry {
     ) -> c_int {
         // SAFETY: these are what the server gave.
         unsafe { redis::load(ctx, argv, argc, c"rl", VERSION, commands::register) }
+    }
+
+    /// Called once, at `MODULE UNLOAD`.
+    #[unsafe(no_mangle)]
+    #[allow(non_snake_case)]
+    extern "C" fn RedisModule_OnUnload(_ctx: *mut RedisModuleCtx) -> c_int {
+        commands::unregister();
+        redis_module::raw::REDISMODULE_OK as c_int
     }
 }

@@ -1,5 +1,6 @@
 //! The commands: parse, load, decide, apply, reply.
 
+mod denied;
 pub mod parse;
 mod peek;
 mod refund;
@@ -59,12 +60,16 @@ impl<C: Command> Handler for C {
     }
 
     fn panicked(context: &Context, message: &str) {
-        let name = <C as Command>::INFO.name.to_string_lossy();
-        stats::PANICS.add(1);
         C::CALLS.errors.add(1);
-        context.log_warning(&format!("a bug: {name} panicked: {message}"));
-        reply::error(context, &CommandError::Internal);
+        answer_panic(context, &<C as Command>::INFO, message);
     }
+}
+
+fn answer_panic(context: &Context, command: &CommandInfo, message: &str) {
+    stats::PANICS.add(1);
+    let name = command.name.to_string_lossy();
+    context.log_warning(&format!("a bug: {name} panicked: {message}"));
+    reply::error(context, &CommandError::Internal);
 }
 
 /// Writes what was decided, unless memory is short, and tells of a denial.
@@ -82,6 +87,7 @@ fn settle<Change>(
         apply(change)?;
     }
     if !verdict.allowed {
+        denied::record(key.bytes());
         context.notify(EventClass::Module, c"rl.denied", key);
     }
     Ok(())
@@ -96,6 +102,14 @@ pub fn register(module: &Module) -> Result<(), String> {
     module.add_command::<swc::Swc>()?;
     module.add_command::<peek::Peek>()?;
     module.add_command::<refund::Refund>()?;
+    module.add_command::<denied::Denied>()?;
     module.add_info::<stats::Stats>();
-    module.add_settings(&[&settings::MAX_LOG_ENTRIES])
+    module.add_settings(&[&settings::MAX_LOG_ENTRIES])?;
+    denied::start();
+    Ok(())
+}
+
+/// Gives back what [`register`] took.
+pub fn unregister() {
+    denied::stop();
 }

@@ -1,6 +1,7 @@
-//! Parsing: the words behind the key, in place.
+//! Parsing: the words behind the command's name and key, in place.
 //!
-//! `window limit [window limit ...] [COST n] [FORCE] [PRECISION p] [AT t]`, or `n [AT t]`
+//! `window limit [window limit ...] [COST n] [FORCE] [PRECISION p] [AT t]`, or `n [AT t]`, or
+//! `[COUNT n]` or `RESET`.
 //!
 //! A word that starts with a digit is a window; the first that does not begins the options, which
 //! come in any order and any case, each at most once. Nothing is allocated unless a word is wrong.
@@ -81,11 +82,7 @@ pub fn refund<'a>(
     let Some(word) = words.next() else {
         return Err(UsageError("the units to take back must follow the key".into()));
     };
-    let units = decimal::parse(word).filter(|units| (1..=MAX_UNITS).contains(units));
-    let units = units.ok_or_else(|| {
-        let word = quoted(word);
-        UsageError(format!("units {word} must be an integer from 1 to {MAX_UNITS}"))
-    })?;
+    let units = positive("units", word)?;
     let mut at = None;
     while let Some(word) = words.next() {
         if !word.eq_ignore_ascii_case(b"AT") {
@@ -97,6 +94,41 @@ pub fn refund<'a>(
         at = Some(at_ms(value("AT", &at, words.next())?, clock_ms)?);
     }
     Ok((units, at.unwrap_or(clock_ms)))
+}
+
+/// What `RL.DENIED` is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeniedCall {
+    /// The `count` keys denied most often.
+    List {
+        /// Keys at most, 1 or more.
+        count: usize,
+    },
+    /// To forget all of them.
+    Reset,
+}
+
+/// Parses `[COUNT n]` or `RESET`.
+///
+/// # Errors
+/// At the first word that is wrong or missing.
+pub fn denied<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Result<DeniedCall, UsageError> {
+    const DEFAULT_COUNT: usize = 10;
+    let call = match words.next() {
+        None => return Ok(DeniedCall::List { count: DEFAULT_COUNT }),
+        Some(word) if word.eq_ignore_ascii_case(b"RESET") => DeniedCall::Reset,
+        Some(word) if word.eq_ignore_ascii_case(b"COUNT") => {
+            let count = positive("COUNT", value("COUNT", &None, words.next())?)?;
+            DeniedCall::List { count: usize::try_from(count).unwrap_or(usize::MAX) }
+        }
+        Some(word) => return Err(unknown_denied_option(word)),
+    };
+    words.next().map_or(Ok(call), |word| Err(unknown_denied_option(word)))
+}
+
+fn unknown_denied_option(word: &[u8]) -> UsageError {
+    let word = quoted(word);
+    UsageError(format!("unknown option {word}: there may be COUNT n, or RESET"))
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -217,6 +249,14 @@ fn units(what: &str, word: &[u8]) -> Result<u64, UsageError> {
     decimal::parse(word).filter(|units| *units <= MAX_UNITS).ok_or_else(|| {
         let word = quoted(word);
         UsageError(format!("{what} {word} must be an integer from 0 to {MAX_UNITS}"))
+    })
+}
+
+/// A number of units to take back, or of keys to list: 1 to 2^53 - 1.
+fn positive(what: &str, word: &[u8]) -> Result<u64, UsageError> {
+    decimal::parse(word).filter(|number| (1..=MAX_UNITS).contains(number)).ok_or_else(|| {
+        let word = quoted(word);
+        UsageError(format!("{what} {word} must be an integer from 1 to {MAX_UNITS}"))
     })
 }
 

@@ -17,7 +17,7 @@ impl Command for Peek {
     const CALLS: &'static Calls = &stats::PEEK;
 
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
-        let asked = parse::request(args.words(), clock_ms, parse::Syntax::Slide)?;
+        let asked = parse::request(args.behind_key(), clock_ms, parse::Syntax::Slide)?;
         let request = Request { charge: Charge::Never, ..asked };
         let verdict: Verdict = match store::load(context, args.key()) {
             Stored::Nothing => decide_counters(&Counters::default(), &request).verdict,

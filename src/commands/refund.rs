@@ -16,7 +16,7 @@ impl Command for Refund {
 
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let key = args.key();
-        let (units, now_ms) = parse::refund(args.words(), clock_ms)?;
+        let (units, now_ms) = parse::refund(args.behind_key(), clock_ms)?;
         let taken = match store::load(context, key) {
             Stored::Nothing => 0,
             Stored::Log(log) => {

@@ -16,7 +16,7 @@ impl Command for Slide {
 
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let key = args.key();
-        let mut request = parse::request(args.words(), clock_ms, parse::Syntax::Slide)?;
+        let mut request = parse::request(args.behind_key(), clock_ms, parse::Syntax::Slide)?;
         request.max_entries = settings::MAX_LOG_ENTRIES.get() as u64;
         let mut log = match store::load(context, key) {
             Stored::Nothing => StoredLog::empty(),

@@ -16,7 +16,7 @@ impl Command for Swc {
 
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let key = args.key();
-        let request = parse::request(args.words(), clock_ms, parse::Syntax::Swc)?;
+        let request = parse::request(args.behind_key(), clock_ms, parse::Syntax::Swc)?;
         let counters = match store::load(context, key) {
             Stored::Nothing => Counters::default(),
             Stored::Counters(stored) => stored.read(&request.windows)?,

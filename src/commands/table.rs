@@ -67,5 +67,27 @@ pub const REFUND: CommandInfo = CommandInfo {
     args: &[KEY, Arg::new(c"n", ArgKind::Integer), AT],
 };
 
+/// The keys denied most often.
+pub const DENIED: CommandInfo = CommandInfo {
+    name: c"rl.denied",
+    // It shows key names past the key patterns of users.
+    flags: c"admin",
+    acl_categories: c"admin dangerous slow",
+    access: None,
+    summary: c"Lists the keys denied most often by this server, or forgets them.",
+    complexity: c"O(1): a summary of 512 keys is sorted.",
+    since: SINCE,
+    args: &[Arg {
+        optional: true,
+        ..Arg::new(
+            c"what",
+            ArgKind::OneOf(&[
+                Arg::option(c"RESET", c"reset", ArgKind::Token).required(),
+                Arg::option(c"COUNT", c"n", ArgKind::Integer).required(),
+            ]),
+        )
+    }],
+};
+
 /// All of them, in the order in which the documentation has them.
-pub const ALL: [&CommandInfo; 4] = [&SLIDE, &SWC, &PEEK, &REFUND];
+pub const ALL: [&CommandInfo; 5] = [&SLIDE, &SWC, &PEEK, &REFUND, &DENIED];

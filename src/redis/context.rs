@@ -3,7 +3,7 @@
 use super::{Text, required};
 use redis_module::raw;
 use std::cell::Cell;
-use std::ffi::{CStr, CString, c_char, c_longlong};
+use std::ffi::{CStr, CString, c_char, c_long, c_longlong};
 use std::ptr::NonNull;
 
 /// The context of the call that is running. It is lent to the handler and cannot be kept.
@@ -60,13 +60,30 @@ impl Context {
 
     /// Answers with an array of integers.
     pub fn reply_integers(&self, integers: &[i64]) {
-        // SAFETY: the context is that of the running call; as many elements follow as announced.
+        self.reply_array(integers.len());
+        integers.iter().for_each(|integer| self.reply_integer(*integer));
+    }
+
+    /// Answers with an array, whose elements are the next `len` replies.
+    pub fn reply_array(&self, len: usize) {
+        // SAFETY: the context is that of the running call.
+        unsafe { required(raw::RedisModule_ReplyWithArray)(self.as_ptr(), len as c_long) };
+    }
+
+    /// Answers with bytes.
+    pub fn reply_bytes(&self, bytes: &[u8]) {
+        // SAFETY: pointer and length are those of a slice, which the server copies.
         unsafe {
-            required(raw::RedisModule_ReplyWithArray)(self.as_ptr(), integers.len() as _);
-            let reply = required(raw::RedisModule_ReplyWithLongLong);
-            for integer in integers {
-                reply(self.as_ptr(), *integer);
-            }
+            let reply = required(raw::RedisModule_ReplyWithStringBuffer);
+            reply(self.as_ptr(), bytes.as_ptr().cast(), bytes.len());
+        }
+    }
+
+    /// Answers with `OK`.
+    pub fn reply_ok(&self) {
+        // SAFETY: the context is that of the running call, and the text a C string.
+        unsafe {
+            required(raw::RedisModule_ReplyWithSimpleString)(self.as_ptr(), c"OK".as_ptr());
         }
     }
 

@@ -27,17 +27,22 @@ pub trait Info {
     fn fields() -> impl IntoIterator<Item = (&'static CStr, u64)>;
 }
 
-/// The arguments of a call: the command's name, its key, and more.
+/// The arguments of a call: the command's name, and more.
 #[derive(Clone, Copy)]
 pub struct Args<'a>(&'a [Text<'a>]);
 
 impl<'a> Args<'a> {
-    /// The arguments behind the key.
-    pub fn words(self) -> impl Iterator<Item = &'a [u8]> {
+    /// The arguments behind the command's name.
+    pub fn behind_name(self) -> impl Iterator<Item = &'a [u8]> {
+        self.0[1..].iter().map(|word| word.bytes())
+    }
+
+    /// The arguments behind the key, which the command has.
+    pub fn behind_key(self) -> impl Iterator<Item = &'a [u8]> {
         self.0[2..].iter().map(|word| word.bytes())
     }
 
-    /// The key.
+    /// The key, which the command has.
     pub fn key(self) -> Text<'a> {
         self.0[1]
     }
@@ -113,6 +118,8 @@ fn check_server() -> Result<(), String> {
             ("ReplyWithArray", present(raw::RedisModule_ReplyWithArray)),
             ("ReplyWithError", present(raw::RedisModule_ReplyWithError)),
             ("ReplyWithLongLong", present(raw::RedisModule_ReplyWithLongLong)),
+            ("ReplyWithSimpleString", present(raw::RedisModule_ReplyWithSimpleString)),
+            ("ReplyWithStringBuffer", present(raw::RedisModule_ReplyWithStringBuffer)),
             ("ScanCursorCreate", present(raw::RedisModule_ScanCursorCreate)),
             ("ScanCursorDestroy", present(raw::RedisModule_ScanCursorDestroy)),
             ("ScanKey", present(raw::RedisModule_ScanKey)),
