@@ -4,8 +4,11 @@
 use crate::dataset::leaves_everything;
 use crate::harness::Server;
 
+/// The commands that share the syntax. A counter knows no `PRECISION`, and so refuses it right or wrong.
+const COMMANDS: [&str; 3] = ["RL.SLIDE", "RL.SWC", "RL.PEEK"];
+
 /// A data set that a bad call could harm: a log under the key that the calls name, and others.
-fn server_with_data() -> Server {
+pub fn server_with_data() -> Server {
     let server = Server::start();
     server.slide("k 60s 5 COST 2 AT 1000000");
     server.slide("other 60s 5 AT 1000000");
@@ -13,13 +16,21 @@ fn server_with_data() -> Server {
     server
 }
 
-/// Each call is refused with an error that contains the words beside it, and changes nothing.
+/// Each call of each command is refused with an error that contains the words beside it, and changes nothing.
 fn refuses(server: &Server, calls: &[(&str, &str)]) {
+    for command in COMMANDS {
+        refuses_of(server, command, calls);
+    }
+}
+
+/// Each call of this command is refused with an error that contains the words beside it, and changes nothing.
+pub fn refuses_of(server: &Server, command: &str, calls: &[(&str, &str)]) {
     for (call, named) in calls {
-        let error = leaves_everything(server, call, || server.error(&format!("RL.SLIDE {call}")));
-        assert!(error.starts_with("ERR "), "{call}: {error}");
+        let line = format!("{command} {call}");
+        let error = leaves_everything(server, &line, || server.error(&line));
+        assert!(error.starts_with("ERR "), "{line}: {error}");
         let found = error.to_lowercase().contains(&named.to_lowercase());
-        assert!(found, "{call}: the error does not name {named:?}: {error}");
+        assert!(found, "{line}: the error does not name {named:?}: {error}");
     }
 }
 
@@ -93,18 +104,17 @@ fn a_window_is_a_duration() {
         "213503982335d",
         "99999999999999999999999999999999999999999999999999999999999999999999999999999d",
     ] {
-        let call = format!("k {window} 5");
-        let error = leaves_everything(&server, &call, || server.error(&format!("RL.SLIDE {call}")));
-        assert!(error.starts_with("ERR "), "{call}: {error}");
-        assert!(error.contains(window) || error.contains("window"), "{call}: {error}");
+        refuses(&server, &[(&format!("k {window} 5"), "window")]);
     }
 }
 
 #[test]
 fn a_bare_number_is_milliseconds_and_no_small_one() {
     let server = server_with_data();
-    let error = server.error("RL.SLIDE k 60 100");
-    assert_eq!(error, "ERR window '60' is 60 milliseconds: write 60ms, or 60s for seconds");
+    for command in COMMANDS {
+        let error = server.error(&format!("{command} k 60 100"));
+        assert_eq!(error, "ERR window '60' is 60 milliseconds: write 60ms, or 60s for seconds");
+    }
     refuses(&server, &[("k 1 5", "'1'"), ("k 999 5", "999ms"), ("k 60s 5 300 5", "300s")]);
     for (window, window_ms) in
         [("1000", 1000), ("60000", 60_000), ("315360000000", 315_360_000_000)]
@@ -144,14 +154,15 @@ fn bytes_that_are_no_text_are_refused_and_the_connection_stays_in_step() {
     let junk: [&[u8]; 9] =
         [b"", b" ", b"5 s", b"5\0s", b"60s\0", b"60s\r\n", b"\r\n+OK\r\n", b"5\xffs", b"%s%n%s%n"];
     leaves_everything(&server, "junk", || {
-        for bytes in junk {
+        for (bytes, command) in junk.iter().flat_map(|junk| COMMANDS.map(|name| (*junk, name))) {
+            let command = command.as_bytes();
             let calls: [&[&[u8]]; 6] = [
-                &[b"RL.SLIDE", b"k", bytes, b"5"],
-                &[b"RL.SLIDE", b"k", b"60s", bytes],
-                &[b"RL.SLIDE", b"k", b"60s", b"5", bytes],
-                &[b"RL.SLIDE", b"k", b"60s", b"5", b"COST", bytes],
-                &[b"RL.SLIDE", b"k", b"60s", b"5", b"AT", bytes],
-                &[b"RL.SLIDE", b"k", b"60s", b"5", b"PRECISION", bytes],
+                &[command, b"k", bytes, b"5"],
+                &[command, b"k", b"60s", bytes],
+                &[command, b"k", b"60s", b"5", bytes],
+                &[command, b"k", b"60s", b"5", b"COST", bytes],
+                &[command, b"k", b"60s", b"5", b"AT", bytes],
+                &[command, b"k", b"60s", b"5", b"PRECISION", bytes],
             ];
             for call in calls {
                 let answer = wire.ask_args(call);

@@ -1,6 +1,7 @@
 //! A connection to the server, spoken to in lines as one would type them.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -77,10 +78,33 @@ impl Client {
         }
     }
 
+    /// A command with a verdict, as the words of a line: the six fields.
+    pub fn verdict(&self, line: &str) -> [i64; 6] {
+        let answer = self.try_run(line);
+        six_fields(answer.unwrap_or_else(|error| panic!("{line} was answered: {error}")))
+    }
+
     /// `RL.SLIDE` with the words of a line: the six fields.
     pub fn slide(&self, line: &str) -> [i64; 6] {
-        let answer = self.try_run(&format!("RL.SLIDE {line}"));
-        six_fields(answer.unwrap_or_else(|error| panic!("RL.SLIDE {line} was answered: {error}")))
+        self.verdict(&format!("RL.SLIDE {line}"))
+    }
+
+    /// `RL.SWC` with the words of a line: the six fields.
+    pub fn swc(&self, line: &str) -> [i64; 6] {
+        self.verdict(&format!("RL.SWC {line}"))
+    }
+
+    /// `RL.PEEK` with the words of a line: the six fields.
+    pub fn peek(&self, line: &str) -> [i64; 6] {
+        self.verdict(&format!("RL.PEEK {line}"))
+    }
+
+    /// `RL.REFUND` with the words of a line: the units taken back, which must be an integer.
+    pub fn refund(&self, line: &str) -> i64 {
+        match self.try_run(&format!("RL.REFUND {line}")) {
+            Ok(Value::Int(units)) => units,
+            other => panic!("RL.REFUND {line} was answered: {other:?}"),
+        }
     }
 
     /// The members of a sorted set, each as `score member`.
@@ -95,6 +119,36 @@ impl Client {
             let pairs: Vec<&str> = batch.iter().map(AsRef::as_ref).collect();
             let added: usize = self.run(&format!("ZADD {key} {}", pairs.join(" ")));
             assert_eq!(added, batch.len(), "each planted entry is new");
+        }
+    }
+
+    /// The counters in a hash, each as `window start current previous`, the shortest window first.
+    pub fn counters(&self, key: &str) -> Vec<String> {
+        let mut fields: BTreeMap<String, String> = self.run(&format!("HGETALL {key}"));
+        let names = fields.keys().filter_map(|name| name.strip_suffix(":start"));
+        let mut windows: Vec<u64> = names.map(|window| window.parse().unwrap()).collect();
+        windows.sort();
+        let mut counters = Vec::new();
+        for window in windows {
+            let mut take = |part: &str| fields.remove(&format!("{window}:{part}")).unwrap();
+            let parts = ["start", "current", "previous"].map(&mut take);
+            counters.push(format!("{window} {}", parts.join(" ")));
+        }
+        assert!(fields.is_empty(), "fields of no counter: {fields:?}");
+        counters
+    }
+
+    /// Puts counters, each as `window start current previous`, into a hash, past the module.
+    pub fn plant_counters(&self, key: &str, counters: &[impl AsRef<str>]) {
+        for counter in counters {
+            let words: Vec<&str> = counter.as_ref().split(' ').collect();
+            let [window, start, current, previous] = words[..] else {
+                panic!("no counter: {words:?}")
+            };
+            let added: i64 = self.run(&format!(
+                "HSET {key} {window}:start {start} {window}:current {current} {window}:previous {previous}"
+            ));
+            assert_eq!(added, 3, "each planted counter is new");
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::client::Client;
 
-/// What one key holds: its type, its `DUMP` payload and the time of its expiry.
+/// What one key holds: its type, its contents as bytes and the time of its expiry.
 #[derive(Debug, PartialEq)]
 pub struct KeyState {
     kind: String,
@@ -25,9 +25,20 @@ pub fn dataset(client: &Client) -> Dataset {
 fn key_state(client: &Client, key: &[u8]) -> KeyState {
     KeyState {
         kind: client.args(&[b"TYPE", key]),
-        payload: client.args(&[b"DUMP", key]),
+        payload: payload(client, key),
         expiry_ms: client.expiry(key),
     }
+}
+
+/// The `DUMP` of a key. A hash table's is in an order that moves while the table grows, even under
+/// reads: it is told by its digest instead.
+fn payload(client: &Client, key: &[u8]) -> Vec<u8> {
+    let encoding: String = client.args(&[b"OBJECT".as_slice(), b"ENCODING", key]);
+    if encoding != "hashtable" {
+        return client.args(&[b"DUMP", key]);
+    }
+    let digests: Vec<String> = client.args(&[b"DEBUG".as_slice(), b"DIGEST-VALUE", key]);
+    digests.concat().into_bytes()
 }
 
 /// Runs a call and fails unless it left every key, every expiry and the dirty counter alone.

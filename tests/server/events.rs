@@ -3,12 +3,12 @@
 use crate::harness::{Server, Setup};
 
 /// A server that announces events of every class.
-fn announcing_server() -> Server {
+pub fn announcing_server() -> Server {
     Setup::new().option("notify-keyspace-events KEAd").start()
 }
 
 /// The events that a call causes in database 0, each as `event key`, in order.
-fn events(server: &Server, call: &str) -> Vec<String> {
+pub fn events(server: &Server, call: &str) -> Vec<String> {
     let mut connection = server.plain_connection();
     let mut listener = connection.as_pubsub();
     listener.psubscribe("__keyevent@0__:*").unwrap();
@@ -25,7 +25,8 @@ fn events(server: &Server, call: &str) -> Vec<String> {
     }
 }
 
-fn sorted_events(server: &Server, call: &str) -> Vec<String> {
+/// The same, sorted: for calls whose writes may come in any order.
+pub fn sorted_events(server: &Server, call: &str) -> Vec<String> {
     let mut heard = events(server, call);
     heard.sort();
     heard

@@ -220,7 +220,7 @@ pub fn server_is_at_least(major: u32, minor: u32) -> bool {
     *version >= (major, minor)
 }
 
-/// What the server calls the encoding of a small sorted set.
+/// What the server calls the encoding of a small sorted set or hash.
 pub fn compact_encoding() -> &'static str {
     if server_is_at_least(7, 0) { "listpack" } else { "ziplist" }
 }
@@ -228,6 +228,11 @@ pub fn compact_encoding() -> &'static str {
 /// The option that lets sorted sets of at most so many members be stored compactly.
 pub fn compact_entries_option(most: u32) -> String {
     format!("zset-max-{}-entries {most}", compact_encoding())
+}
+
+/// The option that lets hashes of at most so many fields be stored compactly.
+pub fn compact_fields_option(most: u32) -> String {
+    format!("hash-max-{}-entries {most}", compact_encoding())
 }
 
 /// The absolute path of the module under test.

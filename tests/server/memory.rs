@@ -3,10 +3,11 @@
 use crate::dataset::leaves_everything;
 use crate::harness::Server;
 
-/// A server that holds a log, a text, and has no memory left.
-fn server_out_of_memory() -> Server {
+/// A server that holds a log `k`, counters `h`, a text, and has no memory left.
+pub fn server_out_of_memory() -> Server {
     let server = Server::start();
     server.slide("k 60s 2 AT 1000000");
+    server.swc("h 60s 2 AT 1000000");
     server.does("SET text v");
     server.does("CONFIG SET maxmemory 1");
     assert!(server.error("SET other v").starts_with("OOM"), "the server is out of memory");

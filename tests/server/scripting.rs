@@ -8,7 +8,12 @@ use crate::harness::{Server, Setup, server_is_at_least};
 const CALL_SLIDE: &str = "return redis.call('RL.SLIDE', KEYS[1], unpack(ARGV))";
 
 /// `EVAL` or `EVAL_RO` of a script with the key `k` and these arguments.
-fn eval(server: &Server, command: &str, script: &str, arguments: &str) -> Result<Value, String> {
+pub fn eval(
+    server: &Server,
+    command: &str,
+    script: &str,
+    arguments: &str,
+) -> Result<Value, String> {
     let mut args = vec![command, script, "1", "k"];
     args.extend(arguments.split(' '));
     server.try_args(&args)

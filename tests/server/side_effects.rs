@@ -3,8 +3,8 @@
 
 use crate::harness::{Server, Setup};
 
-/// Calls that change nothing, on a log `k` with 1 unit used at 1000000 and on a text `text`.
-const CHANGING_NOTHING: [&str; 9] = [
+/// Calls that change nothing, on a log `k` and counters `h` with 1 unit used at 1000000 and on a text `text`.
+const CHANGING_NOTHING: [&str; 29] = [
     "RL.SLIDE k 60s 1 AT 1000001",
     "RL.SLIDE k 60s 5 COST 6 AT 1000001",
     "RL.SLIDE k 60s 1 PRECISION 1s AT 1000001",
@@ -14,13 +14,38 @@ const CHANGING_NOTHING: [&str; 9] = [
     "RL.SLIDE k 60s 0 COST 0 AT 1000001",
     "RL.SLIDE k 60s 5 COST x",
     "RL.SLIDE text 60s 5",
+    "RL.SLIDE h 60s 5",
+    "RL.SWC h 60s 1 AT 1000001",
+    "RL.SWC h 60s 5 COST 6 AT 1000001",
+    "RL.SWC h 60s 0 1h 0 AT 9000000",
+    "RL.SWC h 60s 5 COST 0 FORCE AT 9000000",
+    "RL.SWC h 60s 0 COST 0 AT 1000001",
+    "RL.SWC h 60s 5 PRECISION 1s",
+    "RL.SWC text 60s 5",
+    "RL.SWC k 60s 5",
+    "RL.PEEK k 60s 5 AT 1000001",
+    "RL.PEEK k 60s 1 FORCE PRECISION 1s AT 1000001",
+    "RL.PEEK k 60s 5 AT 9000000",
+    "RL.PEEK h 60s 5 AT 1000001",
+    "RL.PEEK h 60s 1 1h 9 FORCE AT 1000001",
+    "RL.PEEK h 60s 5 AT 9000000",
+    "RL.PEEK text 60s 5",
+    "RL.REFUND h 1 AT 9000000",
+    "RL.REFUND h 0",
+    "RL.REFUND k 0",
+    "RL.REFUND text 1",
 ];
 
-/// Calls that change the log.
-const CHANGING: [&str; 3] = [
+/// Calls that change the log or the counters.
+const CHANGING: [&str; 8] = [
     "RL.SLIDE k 60s 5 AT 1000001",
     "RL.SLIDE k 60s 0 FORCE AT 1000001",
     "RL.SLIDE k 60s 5 PRECISION 1s AT 1000000",
+    "RL.SWC h 60s 5 AT 1000001",
+    "RL.SWC h 60s 0 FORCE AT 1000001",
+    "RL.SWC h 60s 5 AT 1060000",
+    "RL.REFUND k 1",
+    "RL.REFUND h 1 AT 1000001",
 ];
 
 fn server_with_log(setup: Setup) -> Server {
@@ -29,10 +54,12 @@ fn server_with_log(setup: Setup) -> Server {
     server
 }
 
+/// The data set that the calls are about.
 fn renew_log(server: &Server) {
     server.does("FLUSHALL");
     server.does("SET text v");
     server.slide("k 60s 1 AT 1000000");
+    server.swc("h 60s 1 AT 1000000");
 }
 
 #[test]
@@ -72,19 +99,23 @@ fn what_changes_nothing_does_not_abort_a_transaction() {
     let server = server_with_log(Setup::new());
     let mut watcher = server.wire();
     let mut transaction = |call: &str| {
-        watcher.ask("WATCH k text missing");
+        watcher.ask("WATCH k h text missing");
         let _ = server.try_run(call);
         watcher.ask("MULTI");
         watcher.ask("ECHO done");
         watcher.ask("EXEC")
     };
-    for call in CHANGING_NOTHING
-        .into_iter()
-        .chain(["RL.SLIDE missing 60s 0", "RL.SLIDE missing 60s 5 COST 0"])
-    {
+    for call in CHANGING_NOTHING.into_iter().chain([
+        "RL.SLIDE missing 60s 0",
+        "RL.SLIDE missing 60s 5 COST 0",
+        "RL.SWC missing 60s 0",
+        "RL.SWC missing 60s 5 COST 0",
+        "RL.PEEK missing 60s 5",
+        "RL.REFUND missing 5",
+    ]) {
         assert_eq!(transaction(call), "*1\r\n$4\r\ndone\r\n", "{call}");
     }
-    for call in CHANGING.into_iter().chain(["RL.SLIDE missing 60s 5"]) {
+    for call in CHANGING.into_iter().chain(["RL.SLIDE missing 60s 5", "RL.SWC missing 60s 5"]) {
         renew_log(&server);
         assert_eq!(transaction(call), "*-1\r\n", "{call} aborts the transaction");
     }
@@ -97,14 +128,17 @@ fn what_changes_nothing_does_not_invalidate_client_caches() {
     cache.ask("HELLO 3");
     assert_eq!(cache.ask("CLIENT TRACKING ON"), "+OK\r\n");
     for call in CHANGING_NOTHING {
-        cache.ask("ZCARD k");
-        cache.ask("GET text");
+        for read in ["ZCARD k", "HLEN h", "GET text"] {
+            cache.ask(read);
+        }
         let _ = server.try_run(call);
         // A push would stand before this answer.
         assert_eq!(cache.ask("PING"), "+PONG\r\n", "{call}");
     }
     for call in CHANGING {
-        cache.ask("ZCARD k");
+        for read in ["ZCARD k", "HLEN h"] {
+            cache.ask(read);
+        }
         server.does(call);
         let push = cache.ask("PING");
         assert!(push.starts_with(">2\r\n$10\r\ninvalidate"), "{call}: {push:?}");
