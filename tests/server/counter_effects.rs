@@ -144,14 +144,15 @@ fn a_script_may_call_it_and_is_propagated_as_its_writes() {
     assert_eq!(six_fields(run("60s 2 AT 960000").unwrap()), [1, 2, 1, 0, 60_001, 60_000]);
     let mut journal = server.journal();
     assert_eq!(six_fields(run("60s 2 AT 970000").unwrap())[..3], [1, 2, 0]);
-    assert_eq!(six_fields(run("60s 2 AT 970000").unwrap())[..3], [0, 2, 0]);
     assert_eq!(journal.commands(), ["HINCRBY k 60000:current 1"]);
+    assert_eq!(six_fields(run("60s 2 AT 970000").unwrap())[..3], [0, 2, 0]);
+    assert!(journal.commands().is_empty());
     if server_is_at_least(7, 0) {
         let error = eval(&server, "EVAL_RO", CALL_SWC, "60s 0").unwrap_err();
         assert!(error.contains("read-only script"), "{error}");
     }
     server.does("SET k v");
-    assert!(run("60s 2").unwrap_err().starts_with("WRONGTYPE"));
+    assert!(run("60s 2").unwrap_err().contains("WRONGTYPE"));
 }
 
 #[test]
