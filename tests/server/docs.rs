@@ -1,17 +1,27 @@
-//! The documentation's examples, run as they are written.
+//! The documentation, held to the server and to the table of commands.
 //!
 //! A block marked `redis` is a session of redis-cli: a prompt and a command, then the reply, with a
 //! remark behind two spaces or more. Lines of a block marked `sh` that begin with `redis-cli` are
 //! commands too.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use redis::Value;
+use rl::commands::table;
 
-use crate::harness::Server;
+use crate::cli::shown;
+use crate::harness::{Server, server_is_at_least};
 
 const PROMPT: &str = "127.0.0.1:6379> ";
+
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+// --- The examples ----------------------------------------------------------------------------------
 
 /// The lines inside the blocks of a page that are marked with `language`.
 fn block_lines<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
@@ -28,6 +38,13 @@ fn block_lines<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
     lines
 }
 
+/// A line of a reply without the remark behind it.
+fn without_remark(line: &str) -> &str {
+    let indent = line.len() - line.trim_start().len();
+    let end = line[indent..].find("  ").map_or(line.len(), |at| indent + at);
+    &line[..end]
+}
+
 /// A command of a session, and the lines of its reply.
 fn sessions(page: &str) -> Vec<(String, Vec<String>)> {
     let mut sessions: Vec<(String, Vec<String>)> = Vec::new();
@@ -35,42 +52,40 @@ fn sessions(page: &str) -> Vec<(String, Vec<String>)> {
         if let Some(command) = line.strip_prefix(PROMPT) {
             sessions.push((command.to_string(), Vec::new()));
         } else {
-            let reply = line.split("  ").next().unwrap_or_default();
-            sessions.last_mut().expect("a session begins with a prompt").1.push(reply.to_string());
+            let reply = without_remark(line).to_string();
+            sessions.last_mut().expect("a session begins with a prompt").1.push(reply);
         }
     }
     sessions
 }
 
-/// A reply as redis-cli shows it.
-fn shown(reply: &Value) -> Vec<String> {
-    let element = |value: &Value| match value {
-        Value::Int(number) => format!("(integer) {number}"),
-        Value::BulkString(bytes) => format!("\"{}\"", String::from_utf8_lossy(bytes)),
-        other => panic!("no example has such a reply: {other:?}"),
-    };
-    match reply {
-        Value::Array(elements) => {
-            let numbered = elements.iter().enumerate();
-            numbered.map(|(index, value)| format!("{}) {}", index + 1, element(value))).collect()
+/// Runs all sessions of a page, of which there are so many at least, on one fresh server.
+fn answers_as_shown(name: &str, least: usize) {
+    let server = Server::start();
+    let sessions = sessions(&page(name));
+    assert!(sessions.len() >= least, "only {} examples were found", sessions.len());
+    for (command, reply) in sessions {
+        if command.contains("rl.max-log-entries") && !server_is_at_least(7, 0) {
+            eprintln!("skipped: {command} needs 7.0");
+            continue;
         }
-        single => vec![element(single)],
+        assert_eq!(shown(&server.try_run(&command)), reply, "{name}: {command}");
     }
-}
-
-fn page(name: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
 }
 
 #[test]
 fn the_readme_shows_what_the_server_answers() {
-    let server = Server::start();
-    let sessions = sessions(&page("README.md"));
-    assert!(sessions.len() >= 5, "only {} examples were found", sessions.len());
-    for (command, reply) in sessions {
-        let answer = server.try_run(&command).unwrap_or_else(|error| panic!("{command}: {error}"));
-        assert_eq!(shown(&answer), reply, "{command}");
-    }
+    answers_as_shown("README.md", 5);
+}
+
+#[test]
+fn the_page_of_the_commands_shows_what_the_server_answers() {
+    answers_as_shown("docs/COMMANDS.md", 45);
+}
+
+#[test]
+fn the_tour_shows_what_the_server_answers() {
+    answers_as_shown("docs/REDIS-CLI.md", 10);
 }
 
 #[test]
@@ -84,4 +99,149 @@ fn the_readme_types_commands_that_work() {
         let answer = server.try_run(command).unwrap_or_else(|error| panic!("{command}: {error}"));
         assert!(matches!(answer, Value::Array(_)), "{command}: {answer:?}");
     }
+}
+
+// --- What the table of commands says ---------------------------------------------------------------
+
+#[test]
+fn the_page_of_the_commands_says_what_the_table_says() {
+    let page = page("docs/COMMANDS.md");
+    let sections = page.split("\n## ").filter(|section| section.starts_with("RL."));
+    let sections: Vec<Vec<&str>> = sections.map(|section| section.lines().collect()).collect();
+    assert_eq!(sections.len(), table::ALL.len());
+    for (section, command) in sections.iter().zip(table::ALL) {
+        let text = |text: &std::ffi::CStr| text.to_str().unwrap().to_string();
+        let categories = text(command.acl_categories);
+        let categories: Vec<_> = categories.split(' ').map(|name| format!("`@{name}`")).collect();
+        let expected = [
+            text(command.name).to_uppercase(),
+            String::new(),
+            format!("    {}", command.syntax()),
+            String::new(),
+            format!("- **Available since:** {}", text(command.since)),
+            format!("- **Time complexity:** {}", text(command.complexity)),
+            format!("- **ACL categories:** {}", categories.join(" ")),
+        ];
+        assert_eq!(section[..expected.len()], expected);
+    }
+}
+
+#[test]
+fn the_readme_has_the_syntax_of_the_table() {
+    let page = page("README.md");
+    let shown = page.lines().filter(|line| line.starts_with("    RL."));
+    let shown: Vec<String> =
+        shown.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(shown, table::ALL.map(|command| command.syntax()));
+}
+
+// --- What the server says --------------------------------------------------------------------------
+
+/// The page's words in backticks, outside of blocks.
+fn in_backticks(page: &str) -> impl Iterator<Item = &str> {
+    page.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn the_fields_of_info_are_all_there() {
+    let page = page("docs/COMMANDS.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `rl_")?.split_once('`'));
+    let shown: Vec<String> = rows.map(|(name, _)| format!("rl_{name}")).collect();
+    let info: String = Server::start().run("INFO rl");
+    let fields: Vec<&str> = info.lines().filter_map(|line| Some(line.split_once(':')?.0)).collect();
+    assert!(!fields.is_empty());
+    assert_eq!(shown, fields);
+}
+
+/// Calls that go wrong, one for every error that there is.
+const WRONG_CALLS: [&str; 31] = [
+    "RL.SLIDE k 60 5",
+    "RL.SLIDE k 60x 5",
+    "RL.SLIDE k 60s 5 60s 5",
+    "RL.SLIDE k 1s 5 2s 5 3s 5 4s 5 5s 5 6s 5 7s 5 8s 5 9s 5",
+    "RL.SLIDE k 1s 5 60s",
+    "RL.SLIDE k 60s -1",
+    "RL.SLIDE k 1s 5 PRECISION 2s",
+    "RL.SLIDE k 60s 5 AT now",
+    "RL.SLIDE k 60s 5 NX",
+    "RL.SLIDE k 60s 5 COST",
+    "RL.SLIDE k 60s 5 COST 1 COST 1",
+    "RL.SLIDE k",
+    "RL.SLIDE text 60s 5",
+    "RL.SLIDE set 60s 5",
+    "RL.SLIDE full 60s 5 AT 1000000",
+    "RL.SWC k 60s 5 PRECISION 1s",
+    "RL.SWC hash 60s 5",
+    "RL.SWC text 60s 5",
+    "RL.PEEK text 60s 5",
+    "RL.PEEK set 60s 5",
+    "RL.REFUND k 0",
+    "RL.REFUND k 1 AT now",
+    "RL.REFUND k 1 COST 5",
+    "RL.REFUND k 1 AT",
+    "RL.REFUND k 1 AT 5 AT 5",
+    "RL.REFUND k",
+    "RL.REFUND text 1",
+    "RL.REFUND set 1",
+    "RL.DENIED COUNT 0",
+    "RL.DENIED COUNT",
+    "RL.DENIED LIMIT",
+];
+
+/// The errors that the server answers with; a time that depends on the clock is `<that>`.
+fn errors(server: &Server) -> BTreeSet<String> {
+    server.does("SET text v");
+    server.does("HSET hash f v");
+    server.does("ZADD set 1 m");
+    let largest = i64::MAX;
+    let entries = [format!("1000 s{0}+{0}", largest - 1), format!("990000 s{largest}+1")];
+    server.plant("full", &entries);
+    let told = |call: &str| {
+        let error = server.error(call);
+        match error.rsplit_once("server's clock, ") {
+            Some((before, _)) => format!("{before}server's clock, <that>"),
+            None => error,
+        }
+    };
+    let mut errors: BTreeSet<String> = WRONG_CALLS.iter().map(|call| told(call)).collect();
+    server.does("CONFIG SET maxmemory 1");
+    errors.insert(told("RL.SLIDE missing 60s 5"));
+    errors
+}
+
+#[test]
+fn the_errors_are_the_servers_words() {
+    let page = page("docs/COMMANDS.md");
+    let is_error =
+        |words: &&str| ["ERR ", "WRONGTYPE ", "OOM "].iter().any(|code| words.starts_with(code));
+    let shown: BTreeSet<String> = in_backticks(&page).filter(is_error).map(String::from).collect();
+    assert_eq!(shown, errors(&Server::start()));
+}
+
+#[test]
+fn links_between_the_pages_lead_somewhere() {
+    for name in ["README.md", "docs/COMMANDS.md", "docs/REDIS-CLI.md"] {
+        let text = page(name);
+        let folder = Path::new(name).parent().unwrap();
+        let targets = text.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
+        let mut files = 0;
+        for target in targets.filter(|target| !target.starts_with("http")) {
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = if file.is_empty() { name.into() } else { folder.join(file) };
+            let linked = page(file.to_str().unwrap());
+            assert!(heading.is_empty() || anchors(&linked).contains(heading), "{name}: {target}");
+            files += 1;
+        }
+        assert!(files > 0, "{name} links to nothing");
+    }
+}
+
+/// What a link to a heading of the page says, as GitHub makes it.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let headings = page.lines().filter_map(|line| line.strip_prefix("##"));
+    let kept = |character: &char| character.is_alphanumeric() || "- _".contains(*character);
+    let anchor = |heading: &str| heading.trim_start_matches('#').trim().to_lowercase();
+    headings
+        .map(|heading| anchor(heading).chars().filter(kept).collect::<String>().replace(' ', "-"))
+        .collect()
 }

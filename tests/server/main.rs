@@ -9,6 +9,7 @@
 #[path = "../model/mod.rs"]
 mod model;
 
+mod cli;
 mod client;
 mod dataset;
 mod harness;
