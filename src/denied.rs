@@ -285,7 +285,7 @@ mod tests {
     fn key(number: usize) -> Vec<u8> {
         match number {
             0 => Vec::new(),
-            _ if number % 3 == 0 => format!("{:x<64}{number}", "").into_bytes(),
+            _ if number.is_multiple_of(3) => format!("{:x<64}{number}", "").into_bytes(),
             _ => format!("key {number}").into_bytes(),
         }
     }
@@ -408,6 +408,16 @@ mod tests {
             Some(if *power % 3 == 0 { *power / 9 } else { *power })
         });
         compare(COUNTERS, SEED, numbers.map(Some));
+    }
+
+    #[test]
+    fn a_key_is_known_by_hash_and_length() {
+        let mut summary = Summary::new(SEED);
+        summary.record(b"abc");
+        let hash = summary.hash(b"abc");
+        assert!(summary.find(hash, 3).is_some());
+        assert_eq!(summary.find(hash, 4), None);
+        assert_eq!(summary.find(!hash, 3), None);
     }
 
     #[test]
