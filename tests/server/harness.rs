@@ -24,6 +24,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Clone)]
 pub struct Setup {
     module: bool,
+    module_arguments: Vec<String>,
     tcp: bool,
     options: Vec<String>,
 }
@@ -31,12 +32,18 @@ pub struct Setup {
 impl Setup {
     /// A server with the module, a socket in its own directory, and nothing kept on disk.
     pub fn new() -> Setup {
-        Setup { module: true, tcp: false, options: Vec::new() }
+        Setup { module: true, module_arguments: Vec::new(), tcp: false, options: Vec::new() }
     }
 
     /// The server does not load the module.
     pub fn without_module(mut self) -> Setup {
         self.module = false;
+        self
+    }
+
+    /// The server loads the module with the words of a line as its arguments.
+    pub fn module_arguments(mut self, line: &str) -> Setup {
+        self.module_arguments = line.split(' ').map(String::from).collect();
         self
     }
 
@@ -62,6 +69,17 @@ impl Setup {
     /// Starts the server and waits until it answers.
     pub fn start(self) -> Server {
         Server::start_with(self)
+    }
+
+    /// Starts the server, which must give up by itself: what it logged.
+    pub fn gives_up(self) -> String {
+        let dir = fresh_dir();
+        let mut process = Process::spawn(&dir, &self, None);
+        wait_until("the server's end", || process.child.try_wait().unwrap().is_some());
+        let (status, log) = (process.child.wait().unwrap(), read_log(&dir));
+        let _ = fs::remove_dir_all(&dir);
+        assert!(!status.success(), "the server ended well; its log:\n{log}");
+        log
     }
 }
 
@@ -153,6 +171,11 @@ impl Process {
 
     /// `None` when the server gave up before it answered.
     fn launch(dir: &Path, setup: &Setup, port: Option<u16>) -> Option<Process> {
+        let mut process = Process::spawn(dir, setup, port);
+        process.wait_until_ready(dir).then_some(process)
+    }
+
+    fn spawn(dir: &Path, setup: &Setup, port: Option<u16>) -> Process {
         let _ = fs::remove_file(socket_path(dir));
         let log = File::options().create(true).append(true).open(log_path(dir)).unwrap();
         let child = Command::new(server_binary())
@@ -164,8 +187,7 @@ impl Process {
             .stdout(log)
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {}: {error}", server_binary()));
-        let mut process = Process { child, port };
-        process.wait_until_ready(dir).then_some(process)
+        Process { child, port }
     }
 
     fn wait_until_ready(&mut self, dir: &Path) -> bool {
@@ -291,7 +313,12 @@ fn base_options(dir: &Path, port: Option<u16>) -> Vec<String> {
 }
 
 fn module_options(setup: &Setup) -> Vec<String> {
-    if setup.module { vec!["--loadmodule".into(), module_path()] } else { Vec::new() }
+    if !setup.module {
+        return Vec::new();
+    }
+    let mut options = vec!["--loadmodule".into(), module_path()];
+    options.extend_from_slice(&setup.module_arguments);
+    options
 }
 
 fn fresh_dir() -> PathBuf {

@@ -5,7 +5,8 @@ use redis::Value;
 use crate::dataset::{dataset, leaves_everything};
 use crate::harness::{Server, Setup, module_path};
 
-fn loaded_modules(server: &Server) -> Vec<String> {
+/// The names of the modules that are loaded; some servers bring their own.
+pub fn loaded_modules(server: &Server) -> Vec<String> {
     let list: Vec<Vec<Value>> = server.run("MODULE LIST");
     list.into_iter().map(|module| redis::from_redis_value(module[1].clone()).unwrap()).collect()
 }
