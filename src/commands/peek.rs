@@ -20,9 +20,9 @@ impl Command for Peek {
         let asked = parse::request(args.behind_key(), clock_ms, parse::Syntax::Slide)?;
         let request = Request { charge: Charge::Never, ..asked };
         let verdict: Verdict = match store::load(context, args.key()) {
-            Stored::Nothing => decide_counters(&Counters::default(), &request).verdict,
+            Stored::Nothing => decide_counters(&Counters::default(), None, &request).verdict,
             Stored::Counters(stored) => {
-                decide_counters(&stored.read(&request.windows)?, &request).verdict
+                decide_counters(&stored.read(&request.windows)?, None, &request).verdict
             }
             Stored::Log(mut log) => decide(&mut log, &request)?.verdict,
             Stored::Other => return Err(CommandError::WrongType),

@@ -3,7 +3,7 @@
 use super::reply::CommandError;
 use super::stats::{self, Calls};
 use super::{Answer, Command, parse, table};
-use crate::limiter::{refund_counters, refund_log};
+use crate::limiter::{Log, plan_counter_refunds, plan_log_refund};
 use crate::redis::{Args, CommandInfo, Context};
 use crate::store::{self, Stored};
 
@@ -19,19 +19,21 @@ impl Command for Refund {
         let (units, now_ms) = parse::refund(args.behind_key(), clock_ms)?;
         let taken = match store::load(context, key) {
             Stored::Nothing => 0,
-            Stored::Log(log) => {
-                let refund = refund_log(log.newest_first(), units)?;
+            Stored::Log(mut log) => {
+                // As every call does: a set that begins with something foreign is none of ours.
+                log.oldest()?;
+                let refund = plan_log_refund(log.newest_first(), units)?;
                 drop(log);
                 if refund.units > 0 {
-                    store::refund_log(context, key, &refund)?;
+                    store::apply_log_refund(context, key, &refund)?;
                 }
                 refund.units
             }
             Stored::Counters(stored) => {
-                let refunds = refund_counters(&stored.read_all()?, units, now_ms, clock_ms);
+                let refunds = plan_counter_refunds(&stored.read_all()?, units, now_ms, clock_ms);
                 drop(stored);
                 if refunds.units() > 0 {
-                    store::refund_counters(context, key, &refunds);
+                    store::apply_counter_refunds(context, key, &refunds);
                 }
                 refunds.units()
             }

@@ -17,12 +17,18 @@ impl Command for Swc {
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let key = args.key();
         let request = parse::request(args.behind_key(), clock_ms, parse::Syntax::Swc)?;
-        let counters = match store::load(context, key) {
-            Stored::Nothing => Counters::default(),
-            Stored::Counters(stored) => stored.read(&request.windows)?,
+        let (counters, expires_at_ms) = match store::load(context, key) {
+            Stored::Nothing => (Counters::default(), None),
+            Stored::Counters(stored) => {
+                let expires_at_ms = match request.has_own_time() {
+                    true => stored.expires_at_ms(),
+                    false => None,
+                };
+                (stored.read(&request.windows)?, expires_at_ms)
+            }
             Stored::Log(_) | Stored::Other => return Err(CommandError::WrongType),
         };
-        let decision = decide_counters(&counters, &request);
+        let decision = decide_counters(&counters, expires_at_ms, &request);
         if decision.clock_ahead {
             stats::count_clock_ahead(context, clock_ms);
         }

@@ -57,8 +57,10 @@ impl Counter {
         }
     }
 
-    /// Units counted at `now_ms`, which is not behind the current window: the floor of the estimate.
+    /// Units counted at `now_ms`, the floor of the estimate. The counter must be as seen at that time,
+    /// [`rotated_to`](Self::rotated_to) it; a time before its start counts as its start.
     pub fn usage(&self, now_ms: u64) -> u64 {
+        debug_assert!(now_ms < self.start_ms + self.window_ms, "the window is over");
         let left_ms = self.window_ms - now_ms.saturating_sub(self.start_ms);
         let share = u128::from(self.previous) * u128::from(left_ms) / u128::from(self.window_ms);
         // The share is at most `previous`, and two counters make less than 2^64.

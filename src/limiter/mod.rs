@@ -65,7 +65,7 @@ mod verdict;
 pub use counter::{Counter, Counters};
 pub use log::{Entry, Log, LogError, MAX_STAMP_MS, MAX_STORED_UNITS};
 pub use refund::{
-    CounterRefund, CounterRefunds, MAX_REFUNDED, Refund, refund_counters, refund_log,
+    CounterRefund, CounterRefunds, MAX_REFUNDED, Refund, plan_counter_refunds, plan_log_refund,
 };
 pub use request::{
     Charge, MAX_UNITS, MAX_WINDOW_MS, MAX_WINDOWS, Request, Window, Windows, WindowsError,

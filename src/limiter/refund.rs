@@ -25,7 +25,7 @@ pub struct Refund {
 ///
 /// # Errors
 /// [`LogError::Foreign`] if an entry looked at is none of ours, or does not follow the one before.
-pub fn refund_log(
+pub fn plan_log_refund(
     newest_first: impl Iterator<Item = Result<Entry, LogError>>,
     units: u64,
 ) -> Result<Refund, LogError> {
@@ -89,7 +89,7 @@ impl CounterRefunds {
 /// What was counted stays under the start it is stored with: if the next window has begun, today's
 /// previous count is the current one as stored, and shrinks there. So no window starts with a
 /// refund, and the expiry stays right.
-pub fn refund_counters(
+pub fn plan_counter_refunds(
     stored: &Counters,
     units: u64,
     now_ms: u64,

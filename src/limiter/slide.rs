@@ -83,6 +83,8 @@ pub fn decide(log: &mut impl Log, request: &Request) -> Result<Decision, LogErro
     let change = match request.charge {
         Charge::Always => plan(log, request, ends, clock_ahead)?,
         Charge::IfAllowed if allowed => plan(log, request, ends, clock_ahead)?,
+        // Planned for what may be wrong with it, so that a peek says what the call would.
+        Charge::Never if allowed => plan(log, request, ends, clock_ahead)?.and(None),
         Charge::IfAllowed | Charge::Never => None,
     };
 
@@ -317,7 +319,7 @@ fn plan(
 
     let room = MAX_STORED_UNITS - kept.map_or(0, |ends| ends.units);
     let charged = request.cost.min(room);
-    if charged < request.cost && request.charge == Charge::IfAllowed {
+    if charged < request.cost && request.charge != Charge::Always {
         return Err(LogError::Full);
     }
     if charged == 0 {

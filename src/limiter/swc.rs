@@ -24,7 +24,8 @@ pub struct CounterChange {
     /// The expiry to set at last, in Unix milliseconds of the server's clock, if it is due or the
     /// counters did not exist: when the last of all windows stored ends.
     pub expires_at_ms: u64,
-    /// Whether a window starts, and so ends later than the expiry may say.
+    /// Whether a window starts; or the request has a time of its own, which runs so much slower than
+    /// the server's clock that less than the longest window is left.
     pub expiry_due: bool,
 }
 
@@ -53,9 +54,16 @@ impl CounterChange {
 
 /// Judges `request` on the counters stored and plans what it writes, in O(windows).
 ///
+/// `expires_at_ms` is when the key expires, in Unix milliseconds of the server's clock. It is looked
+/// at only if the request has a time of its own, and may be `None` otherwise.
+///
 /// `precision_ms` is not looked at: counters have no stamps. A wait is exact unless `clock_ahead`: a
 /// counter from a clock far ahead is absent now, and believed again once that time is near enough.
-pub fn decide_counters(stored: &Counters, request: &Request) -> CounterDecision {
+pub fn decide_counters(
+    stored: &Counters,
+    expires_at_ms: Option<u64>,
+    request: &Request,
+) -> CounterDecision {
     let mut standings = [Standing::default(); MAX_WINDOWS];
     let standings = &mut standings[..request.windows.len()];
     for (standing, window) in standings.iter_mut().zip(request.windows.iter()) {
@@ -81,7 +89,7 @@ pub fn decide_counters(stored: &Counters, request: &Request) -> CounterDecision 
     }
     CounterDecision {
         verdict: reported,
-        change: plan(stored, request, standings),
+        change: plan(stored, expires_at_ms, request, standings),
         clock_ahead: standings.iter().any(|standing| standing.clock_ahead),
     }
 }
@@ -142,7 +150,12 @@ impl Standing {
 }
 
 /// Plans what the charges write; `None` if nothing was charged.
-fn plan(stored: &Counters, request: &Request, standings: &[Standing]) -> Option<CounterChange> {
+fn plan(
+    stored: &Counters,
+    expires_at_ms: Option<u64>,
+    request: &Request,
+    standings: &[Standing],
+) -> Option<CounterChange> {
     let mut charges = [CounterCharge::default(); MAX_WINDOWS];
     let mut charges_len = 0;
     for standing in standings.iter().filter(|standing| standing.charge.added > 0) {
@@ -156,29 +169,37 @@ fn plan(stored: &Counters, request: &Request, standings: &[Standing]) -> Option<
     let (others, removed) = others(stored, request);
     let named = standings.iter().map(|standing| &standing.charge.counter);
     let ends_at_ms = named.chain(others.as_slice()).map(Counter::ends_at_ms).max().unwrap_or(0);
+    let starts = charges[..charges_len].iter().any(|charge| charge.starts);
+    let lives_ms = ends_at_ms - request.now_ms;
+    let due_ms = request.clock_ms + lives_ms.min(request.windows.longest_ms());
+    let present_ms = expires_at_ms.filter(|_| request.has_own_time());
+    // A time ahead of the clock must not bring forward what other calls need by the clock.
+    let least_ms = if request.now_ms > request.clock_ms { present_ms.unwrap_or(0) } else { 0 };
     Some(CounterChange {
         charges,
         charges_len,
         removed,
-        expires_at_ms: request.clock_ms + (ends_at_ms - request.now_ms),
-        expiry_due: charges[..charges_len].iter().any(|charge| charge.starts),
+        expires_at_ms: (request.clock_ms + lives_ms).max(least_ms),
+        expiry_due: starts || present_ms.is_some_and(|present_ms| present_ms < due_ms),
     })
 }
 
 /// The counters stored that the request does not name: those that stay, and those that have passed,
-/// or end first where more than [`MAX_WINDOWS`] would be stored.
+/// or end first, the shorter one first, where more than [`MAX_WINDOWS`] would be stored.
 fn others(stored: &Counters, request: &Request) -> (Counters, Counters) {
     let mut others = *stored;
     others.retain(|counter| {
         request.windows.iter().all(|window| window.window_ms != counter.window_ms)
     });
     let mut stay = others;
+    // For calls without a time of their own it has not passed before the clock says so.
+    let passed_ms = request.now_ms.min(request.clock_ms);
     stay.retain(|counter| {
-        counter.ends_at_ms() > request.now_ms
-            && !counter.runs_ahead_of(request.now_ms, request.clock_ms)
+        counter.ends_at_ms() > passed_ms && !counter.runs_ahead_of(request.now_ms, request.clock_ms)
     });
     while stay.as_slice().len() + request.windows.len() > MAX_WINDOWS {
-        let first = stay.as_slice().iter().min_by_key(|counter| counter.ends_at_ms());
+        let first =
+            stay.as_slice().iter().min_by_key(|counter| (counter.ends_at_ms(), counter.window_ms));
         let Some(first_ms) = first.map(|counter| counter.window_ms) else { break };
         stay.retain(|counter| counter.window_ms != first_ms);
     }

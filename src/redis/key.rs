@@ -179,27 +179,40 @@ impl<'a> Key<'a> {
         values.map(|value| NonNull::new(value).map(|value| unsafe { OwnedText::adopt(value) }))
     }
 
-    /// Calls `each` with the name and the value of every field of a hash, of some perhaps twice.
-    pub fn for_each_field(&self, mut each: impl FnMut(&[u8], &[u8])) {
-        let mut visitor = Visitor { each: &mut each, panic: None };
+    /// Calls `each` with the name and the value of every field of a hash, of some perhaps twice, as
+    /// long as it says to go on and for `max_steps` of the scan; says whether that was all of it.
+    ///
+    /// A step looks at one place of the hash's table. A hash that has shrunk may have a table of
+    /// millions for a handful of fields.
+    pub fn visit_fields(
+        &self,
+        max_steps: usize,
+        mut each: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> bool {
+        let mut visitor = Visitor { each: &mut each, goes_on: true, panic: None };
+        let mut is_done = false;
         // SAFETY: the key is open and nothing changes it meanwhile; the cursor is made and destroyed
         // here; `visit` gets back the visitor that it is given, within its life.
         unsafe {
             let cursor = required(raw::RedisModule_ScanCursorCreate)();
             let scan = required(raw::RedisModule_ScanKey);
-            let visitor = ptr::from_mut(&mut visitor).cast();
-            while scan(self.as_ptr(), cursor, Some(visit), visitor) == 1 {}
+            for _ in 0..max_steps {
+                is_done = scan(self.as_ptr(), cursor, Some(visit), (&raw mut visitor).cast()) == 0;
+                if is_done || !visitor.goes_on {
+                    break;
+                }
+            }
             required(raw::RedisModule_ScanCursorDestroy)(cursor);
         }
-        if let Some(panic) = visitor.panic {
-            panic::resume_unwind(panic);
+        match visitor.panic {
+            Some(panic) => panic::resume_unwind(panic),
+            None => is_done && visitor.goes_on,
         }
     }
 
     /// Gives a field of a hash a value, creating field and hash if need be.
     ///
-    /// The server refuses that only for a key that holds another type or is not open for writing,
-    /// and its answer, which counts fields, does not tell.
+    /// The server refuses that only for a key that holds another type or is not open for writing.
     pub fn set_field(&mut self, name: &CStr, value: Text) {
         // SAFETY: the key is open; the name is a C string, its value a string that the server
         // copies, and NULL ends them.
@@ -240,7 +253,8 @@ impl Drop for Key<'_> {
 
 /// Who looks at the fields that a scan finds, and how that went wrong.
 struct Visitor<'a> {
-    each: &'a mut dyn FnMut(&[u8], &[u8]),
+    each: &'a mut dyn FnMut(&[u8], &[u8]) -> bool,
+    goes_on: bool,
     panic: Option<Box<dyn Any + Send>>,
 }
 
@@ -254,10 +268,11 @@ unsafe extern "C" fn visit(
     // SAFETY: strings and visitor live until this function returns, and the visitor is lent to it.
     let (visitor, name, value) =
         unsafe { (&mut *visitor.cast::<Visitor>(), Text::lent(name), Text::lent(value)) };
-    if let (Some(name), Some(value)) = (name, value) {
+    if let (Some(name), Some(value), true) = (name, value, visitor.goes_on) {
         let each = AssertUnwindSafe(|| (visitor.each)(name.bytes(), value.bytes()));
-        if let Err(panic) = panic::catch_unwind(each) {
-            visitor.panic = Some(panic);
+        match panic::catch_unwind(each) {
+            Ok(goes_on) => visitor.goes_on = goes_on,
+            Err(panic) => (visitor.goes_on, visitor.panic) = (false, Some(panic)),
         }
     }
 }

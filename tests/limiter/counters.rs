@@ -2,10 +2,14 @@
 
 use crate::memory::{reply, request};
 use crate::model::{Call, CounterModel, Reply};
+use crate::properties::check_peek;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use rl::limiter::{Counter, CounterDecision, Counters, MAX_STORED_UNITS, decide_counters};
+use rl::limiter::{
+    Charge, Counter, CounterDecision, Counters, MAX_STORED_UNITS, Request, decide_counters,
+    plan_counter_refunds,
+};
 
 /// A multiple of every window used here.
 const START_MS: u64 = 1_796_036_400_000;
@@ -33,7 +37,18 @@ impl Memory {
     }
 
     fn decide(&self, call: &Call) -> CounterDecision {
-        decide_counters(&self.counters, &request(call))
+        decide_counters(&self.counters, self.expires_at_ms, &request(call))
+    }
+
+    /// Takes units back as `RL.REFUND` does, and answers how many.
+    fn refund(&mut self, units: u64, now_ms: u64) -> u64 {
+        let refunds = plan_counter_refunds(&self.counters, units, now_ms, now_ms);
+        for refund in refunds.as_slice() {
+            let window_ms = refund.counter.window_ms;
+            self.counters.retain(|counter| counter.window_ms != window_ms);
+            assert!(self.counters.push(refund.counter));
+        }
+        refunds.units()
     }
 
     /// Answers as `RL.SWC` does: decides, then writes what was decided.
@@ -205,6 +220,31 @@ fn forced_charges_are_cut_to_what_a_counter_can_hold() {
     assert_eq!(reply(&memory.decide(&one).verdict)[3..5], [2_000, 2_000]);
 }
 
+#[test]
+fn a_time_slower_than_the_clock_forgets_nothing() {
+    let windows = &[(1_000, 2)];
+    let mut memory = Memory::default();
+    let at = |clock_ms| Call { clock_ms: START_MS + clock_ms, ..call(windows, 0, 1) };
+    // Every charge pushes the expiry along; less than a window passes between two of them.
+    for step in 0..100 {
+        let forced = Call { force: true, ..at(step * 900) };
+        assert_eq!(memory.swc(&forced)[0], i64::from(step < 2), "step {step}");
+    }
+}
+
+#[test]
+fn a_time_ahead_of_the_clock_takes_nothing_from_other_calls() {
+    let mut memory = Memory::default();
+    memory.swc(&call(&[(4_000, 5)], 0, 5));
+    assert_eq!(memory.expires_at_ms, Some(START_MS + 8_000));
+    for ahead_ms in [7_600, 3 * 3_600_000] {
+        let ahead = call(&[(200, 5)], ahead_ms, 1);
+        memory.swc(&Call { clock_ms: START_MS, ..ahead });
+        assert!(memory.expires_at_ms >= Some(START_MS + 8_000));
+        assert_eq!(memory.counters.find(4_000).unwrap().current, 5);
+    }
+}
+
 /// What the counter cannot promise: as it spreads the window before evenly, twice the limit can
 /// pass inside one trailing window.
 #[test]
@@ -264,8 +304,12 @@ proptest! {
             // The expiry is another test's: here the counters alone must know what has passed.
             memory.expires_at_ms = None;
             let before = memory.stored();
+            let peek = Request { charge: Charge::Never, ..request(&call) };
+            let peeked = decide_counters(&memory.counters, None, &peek);
             let reply = memory.swc(&call);
             prop_assert_eq!(reply, model.swc(&call), "{:?} on {:?}", call, before);
+            prop_assert!(peeked.change.is_none());
+            check_peek(super::memory::reply(&peeked.verdict), reply, &call)?;
             if (reply[0] == 0 && !force) || cost == 0 {
                 prop_assert_eq!(memory.stored(), before);
             }
@@ -294,6 +338,59 @@ proptest! {
             now_ms += forward_ms;
             let call = Call { cost, ..Call::new(set.get::<Vec<_>>(&sets), now_ms) };
             prop_assert_eq!(memory.swc(&call), model.swc(&call), "{:?}", call);
+        }
+    }
+
+    /// However the request's own time runs against the server's clock: while no more than the longest
+    /// window passes on it between two charges, nothing is forgotten.
+    #[test]
+    fn a_time_of_its_own_forgets_nothing(
+        sets in sets(),
+        steps in vec((0..=60_u64, 0..=119_u64, 1..=7_u64), 1..60),
+    ) {
+        let windows = &sets[0];
+        let longest_ms = windows.iter().map(|(window_ms, _)| *window_ms).max().unwrap();
+        let (mut memory, mut model) = (Memory::default(), CounterModel::default());
+        let (mut now_ms, mut clock_ms) = (START_MS, START_MS + 5_000);
+        for (forward_ms, clock_forward_ms, cost) in steps {
+            now_ms += forward_ms;
+            clock_ms += clock_forward_ms % longest_ms;
+            // Forced, so that every call is a charge.
+            let call = Call { cost, force: true, clock_ms, ..Call::new(windows, now_ms) };
+            prop_assert_eq!(memory.swc(&call), model.swc(&call), "{:?}", call);
+        }
+    }
+
+    /// Charges, refunds and time in turn, against two plain counts.
+    #[test]
+    fn a_refund_takes_what_is_counted_and_no_more(
+        steps in vec((any::<bool>(), 0..=120_u64, 1..=20_u64), 1..80),
+    ) {
+        const W: u64 = 100;
+        let mut memory = Memory::default();
+        // Units by the number of the window.
+        let mut charged: std::collections::BTreeMap<u64, u64> = Default::default();
+        let mut now_ms = START_MS;
+        for (refunds, forward_ms, units) in steps {
+            now_ms += forward_ms;
+            let window = now_ms / W;
+            if refunds {
+                let mut left = units;
+                for index in [window, window - 1] {
+                    let held = charged.entry(index).or_default();
+                    let taken = left.min(*held);
+                    (*held, left) = (*held - taken, left - taken);
+                }
+                prop_assert_eq!(memory.refund(units, now_ms), units - left);
+            } else {
+                let call = Call { cost: units, ..Call::new(&[(W, 1_000_000)], now_ms) };
+                memory.swc(&call);
+                *charged.entry(window).or_default() += units;
+            }
+            let ask = Call { cost: 0, ..Call::new(&[(W, 1_000_000)], now_ms) };
+            let held = |index| charged.get(&index).copied().unwrap_or(0);
+            let usage = held(window - 1) * (W - now_ms % W) / W + held(window);
+            prop_assert_eq!(memory.swc(&ask)[2] as u64, 1_000_000 - usage);
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::model::{Call, Charged, Reply};
 use rl::limiter::{
     Change, Charge, Entry, Log, LogError, MAX_TRIMMED, Request, Verdict, Window, Windows, decide,
-    refund_log,
+    plan_log_refund,
 };
 
 /// A log in memory, with the expiry of its key.
@@ -63,6 +63,15 @@ impl Memory {
         Ok(reply(&decision.verdict))
     }
 
+    /// Answers as `RL.PEEK` does.
+    pub fn peek(&self, call: &Call) -> Reply {
+        let request = Request { max_entries: self.max_entries, ..request(call) };
+        let peek = Request { charge: Charge::Never, ..request };
+        let decision = decide(&mut self.clone(), &peek).unwrap();
+        assert_eq!(decision.change, None);
+        reply(&decision.verdict)
+    }
+
     /// What the server does before a call touches the key.
     pub fn expire(&mut self, clock_ms: u64) {
         if self.expires_at_ms.is_some_and(|expiry_ms| expiry_ms < clock_ms) {
@@ -96,7 +105,7 @@ impl Memory {
     /// Takes units back as `RL.REFUND` does, and answers how many.
     pub fn refund(&mut self, units: u64) -> u64 {
         let newest_first = self.entries.iter().rev().map(|entry| Ok(*entry));
-        let refund = refund_log(newest_first, units).unwrap();
+        let refund = plan_log_refund(newest_first, units).unwrap();
         self.entries.truncate(self.entries.len() - refund.removed as usize);
         if let Some((former, shrunk)) = refund.shrunk {
             assert_eq!(self.entries.pop(), Some(former));

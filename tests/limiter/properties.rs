@@ -4,7 +4,7 @@
 //! another and `PROPTEST_CASES` the number of streams of each property.
 
 use crate::memory::{Memory, request};
-use crate::model::{Call, Model};
+use crate::model::{Call, Model, Reply};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -111,7 +111,9 @@ fn compare(calls: impl Iterator<Item = Call>, windows: Lengths) -> Result<(), Te
     for (index, call) in calls.enumerate() {
         log.expire(call.clock_ms);
         let before = log.clone();
+        let peeked = log.peek(&call);
         let reply = log.slide(&call);
+        check_peek(peeked, reply, &call)?;
         prop_assert_eq!(reply, model.slide(&call), "call {}: {:?}", index, call);
         prop_assert_eq!(log.charged(), model.entries.clone(), "call {}: {:?}", index, call);
         prop_assert_eq!(log.expires_at_ms, model.expires_at_ms, "call {}: {:?}", index, call);
@@ -121,6 +123,19 @@ fn compare(calls: impl Iterator<Item = Call>, windows: Lengths) -> Result<(), Te
         if reply[3] > 0 {
             check_wait(&log, &call, reply[3] as u64, windows)?;
         }
+    }
+    Ok(())
+}
+
+/// A peek says of the same call what it answers, and what is left before it.
+pub fn check_peek(peeked: Reply, reply: Reply, call: &Call) -> Result<(), TestCaseError> {
+    prop_assert_eq!(peeked[0], reply[0], "{:?}", call);
+    let cost = call.cost as i64;
+    if reply[0] == 1 {
+        let before = [1, reply[1], reply[2] + cost, 0, peeked[4], reply[5]];
+        prop_assert_eq!(peeked, before, "{:?}", call);
+    } else if !call.force {
+        prop_assert_eq!(peeked, reply, "{:?}", call);
     }
     Ok(())
 }

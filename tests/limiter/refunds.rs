@@ -5,7 +5,7 @@ use crate::model::Call;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rl::limiter::{
-    Counter, Counters, Entry, LogError, MAX_REFUNDED, Refund, refund_counters, refund_log,
+    Counter, Counters, Entry, LogError, MAX_REFUNDED, Refund, plan_counter_refunds, plan_log_refund,
 };
 
 const NOW_MS: u64 = 1_796_037_190_903;
@@ -77,21 +77,21 @@ fn one_call_touches_a_bounded_number_of_entries() {
 fn a_log_that_is_none_of_ours_is_refused_before_anything_changes() {
     let entry = |total, cost| Ok(Entry { stamp_ms: 1, total, cost });
     let broken = [entry(9, 2), entry(6, 1), entry(5, 5)];
-    assert_eq!(refund_log(broken.into_iter(), 4), Err(LogError::Foreign));
+    assert_eq!(plan_log_refund(broken.into_iter(), 4), Err(LogError::Foreign));
     let garbage = [entry(9, 2), Err(LogError::Foreign)];
-    assert_eq!(refund_log(garbage.into_iter(), 3), Err(LogError::Foreign));
+    assert_eq!(plan_log_refund(garbage.into_iter(), 3), Err(LogError::Foreign));
     let enough = [entry(9, 2), entry(7, 1), Err(LogError::Foreign)];
     let refund = Refund { units: 3, removed: 2, shrunk: None };
     // What lies behind the last entry touched is looked at too: the next charge builds on it.
-    assert_eq!(refund_log(enough.into_iter(), 3), Err(LogError::Foreign));
-    assert_eq!(refund_log(enough.into_iter().take(2), 3), Ok(refund));
+    assert_eq!(plan_log_refund(enough.into_iter(), 3), Err(LogError::Foreign));
+    assert_eq!(plan_log_refund(enough.into_iter().take(2), 3), Ok(refund));
 }
 
 /// A limiter of one window of a second: what is left of it after a refund.
 fn refunded(counter: Counter, units: u64, now_ms: u64) -> (u64, u64, u64) {
     let mut stored = Counters::default();
     assert!(stored.push(counter));
-    let refunds = refund_counters(&stored, units, now_ms, now_ms);
+    let refunds = plan_counter_refunds(&stored, units, now_ms, now_ms);
     let left = refunds.as_slice().first().map_or(counter, |refund| refund.counter);
     (refunds.units(), left.current, left.previous)
 }
@@ -122,7 +122,7 @@ fn the_most_of_several_counters_is_answered() {
         let start_ms = NOW_MS - NOW_MS % window_ms;
         assert!(stored.push(Counter { window_ms, start_ms, current, previous: 0 }));
     }
-    let refunds = refund_counters(&stored, 5, NOW_MS, NOW_MS);
+    let refunds = plan_counter_refunds(&stored, 5, NOW_MS, NOW_MS);
     assert_eq!(refunds.units(), 5);
     let left: Vec<u64> = refunds.as_slice().iter().map(|refund| refund.counter.current).collect();
     assert_eq!(left, [0, 2], "the third does not change");

@@ -1,8 +1,8 @@
 //! Running totals at their ends: the wrap at 2^64, and the most that a log may hold.
 
-use crate::memory::Memory;
+use crate::memory::{Memory, request};
 use crate::model::{Call, Model};
-use rl::limiter::{LogError, MAX_STORED_UNITS, MAX_TRIMMED, MAX_UNITS};
+use rl::limiter::{Charge, LogError, MAX_STORED_UNITS, MAX_TRIMMED, MAX_UNITS, Request, decide};
 
 const NOW_MS: u64 = 1_796_037_190_903;
 const W: &[(u64, u64)] = &[(60_000, 100)];
@@ -80,6 +80,8 @@ fn what_has_left_counts_against_a_log_that_a_longer_window_uses() {
     log.expires_at_ms = Some(NOW_MS + 3_600_000);
     let before = log.clone();
     assert_eq!(log.try_slide(&call(1)), Err(LogError::Full));
+    let peek = Request { charge: Charge::Never, ..request(&call(1)) };
+    assert_eq!(decide(&mut log, &peek), Err(LogError::Full), "a peek says what the call would");
     assert_eq!(log.slide(&Call { force: true, ..call(1) }), [1, 100, 100, 0, 0, 60_000]);
     assert_eq!(log, before);
 

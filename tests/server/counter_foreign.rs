@@ -317,3 +317,22 @@ fn a_refused_key_works_again_once_it_is_deleted() {
     server.does("DEL k");
     assert_eq!(server.swc("k 60s 5")[0], 1);
 }
+
+#[test]
+fn a_table_that_is_huge_for_few_fields_is_not_searched_through() {
+    let server = Server::start();
+    // Ten fields are left in a table of a million places, which the server shrinks only in time.
+    let script = "for i = 1, 1000000, 5000 do \
+                    local fields = {} \
+                    for j = i, i + 4999 do fields[#fields + 1] = j; fields[#fields + 1] = 1 end \
+                    redis.call('HSET', KEYS[1], unpack(fields)) \
+                  end \
+                  for i = 11, 1000000 do redis.call('HDEL', KEYS[1], i) end";
+    server.args::<redis::Value>(&["EVAL", script, "1", "k"]);
+    assert_eq!(server.run::<u64>("HLEN k"), 10);
+    refuses(&server, "a shrunk hash", "ERR ");
+    // The fields of a counter alone are looked up by their names.
+    server.does("HSET k 60000:start 960000 60000:current 1 60000:previous 0");
+    server.does("HDEL k 1 2 3 4 5 6 7 8 9 10");
+    assert_eq!(server.swc("k 60s 5 AT 970000")[2], 3);
+}

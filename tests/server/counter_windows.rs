@@ -153,10 +153,29 @@ fn a_key_expires_when_its_latest_window_has_passed() {
 }
 
 #[test]
+fn a_time_of_its_own_that_runs_slower_moves_the_expiry_when_a_window_is_left() {
+    let server = Server::start();
+    server.swc("k 60s 50 AT 960000");
+    server.does("PEXPIRE k 30000");
+    expires_after(&server, "k 60s 50 AT 970000", 110_000);
+    // Late in the window less than a window is needed.
+    server.does("PEXPIRE k 61000");
+    let expiry = server.expiry("k");
+    server.swc("k 60s 50 AT 1019999");
+    assert_eq!(server.expiry("k"), expiry);
+    // The server's clock needs no such care.
+    server.swc("clock 3650d 50");
+    server.does("PEXPIRE clock 30000");
+    let expiry = server.expiry("clock");
+    assert_eq!(server.swc("clock 3650d 50")[0], 1);
+    assert_eq!(server.expiry("clock"), expiry);
+}
+
+#[test]
 fn only_a_window_that_starts_moves_the_expiry() {
     let server = Server::start();
     server.swc("k 60s 5 AT 960000");
-    for ms in [30_000, 5_000_000] {
+    for ms in [100_000, 5_000_000] {
         server.does(&format!("PEXPIRE k {ms}"));
         let expiry = server.expiry("k");
         assert_eq!(server.swc("k 60s 50 AT 970000")[0], 1);

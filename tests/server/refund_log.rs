@@ -234,7 +234,6 @@ fn foreign_entries_leave_all_as_it_is() {
 }
 
 #[test]
-#[ignore = "a refund that ends inside an entry does not look at the oldest yet"]
 fn the_oldest_is_looked_at_by_every_refund() {
     let server = Server::start();
     let log = ["1000000 alice", "1001000 a5+3", "1002000 a9+4"];

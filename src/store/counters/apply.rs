@@ -2,109 +2,127 @@
 
 use super::field::{Name, Part};
 use crate::decimal::Digits;
-use crate::limiter::{Counter, CounterChange, CounterCharge, CounterRefund, CounterRefunds};
+use crate::limiter::{
+    Counter, CounterChange, CounterCharge, CounterRefund, CounterRefunds, MAX_WINDOWS,
+};
 use crate::redis::{Context, EventClass, Key, Kind, OwnedText, Text};
-use crate::store::WriteFailed;
-use std::ffi::CStr;
+use crate::store::{Events, WriteFailed};
 
 /// Writes `change` to the counters at `name`.
 ///
-/// Each write is replicated before the next is tried. Keyspace events are those of the native
-/// commands, and come when the key is closed.
+/// Each write is replicated before the next is tried. What is added comes before what is removed, so
+/// that the hash never empties. Keyspace events are those of the native commands, and come when the
+/// key is closed.
 ///
 /// # Errors
 /// If the server refuses the expiry; what was written up to then is replicated.
 pub fn apply(context: &Context, name: Text, change: &CounterChange) -> Result<(), WriteFailed> {
-    let mut key = Key::open_to_write(context, name);
-    let is_new = key.kind() == Kind::Empty;
-    for charge in change.charges() {
-        if charge.starts || is_new {
-            start(context, name, &mut key, &charge.counter);
-        } else {
-            let CounterCharge { counter, added, .. } = charge;
-            add(context, name, &mut key, counter, Part::Current, *added as i64);
-        }
-    }
-    for counter in change.removed() {
-        remove(context, name, &mut key, counter);
-    }
-    let sets_expiry = is_new || change.expiry_due;
-    if sets_expiry {
-        let at_ms = change.expires_at_ms as i64;
-        key.set_expires_at_ms(at_ms).then_some(()).ok_or(WriteFailed)?;
-        context.replicate_pexpireat(name, at_ms);
-    }
-    drop(key);
-
-    for charge in change.charges() {
-        let event = if charge.starts || is_new { c"hset" } else { c"hincrby" };
-        context.notify(EventClass::Hash, event, name);
-    }
-    for _ in change.removed() {
-        context.notify(EventClass::Hash, c"hdel", name);
-    }
-    if sets_expiry {
-        context.notify(EventClass::Generic, c"expire", name);
-    }
-    Ok(())
+    let mut hash = Hash::open(context, name);
+    let outcome = hash.charge(change);
+    hash.close();
+    outcome
 }
 
 /// Takes back what `refunds` says from the counters at `name`.
 ///
 /// Replicated and told as [`apply`] does.
 pub fn refund(context: &Context, name: Text, refunds: &CounterRefunds) {
-    let mut key = Key::open_to_write(context, name);
-    let mut writes = 0;
-    for CounterRefund { counter, current, previous } in refunds.as_slice() {
-        for (part, taken) in [(Part::Current, *current), (Part::Previous, *previous)] {
-            if taken > 0 {
-                add(context, name, &mut key, counter, part, -(taken as i64));
-                writes += 1;
+    let mut hash = Hash::open(context, name);
+    hash.refund(refunds);
+    hash.close();
+}
+
+/// Counters open for writing, here and for replicas and the AOF.
+struct Hash<'a> {
+    context: &'a Context,
+    name: Text<'a>,
+    key: Key<'a>,
+    /// A charge and a removal for each window, and the expiry; or two shrunk counts for each.
+    events: Events<{ 2 * MAX_WINDOWS + 1 }>,
+}
+
+impl<'a> Hash<'a> {
+    fn open(context: &'a Context, name: Text<'a>) -> Self {
+        Self { context, name, key: Key::open_to_write(context, name), events: Events::new() }
+    }
+
+    /// Closes the key and tells what happened to it.
+    fn close(self) {
+        drop(self.key);
+        self.events.tell(self.context, self.name);
+    }
+
+    fn charge(&mut self, change: &CounterChange) -> Result<(), WriteFailed> {
+        let is_new = self.key.kind() == Kind::Empty;
+        for CounterCharge { counter, added, starts } in change.charges() {
+            if *starts || is_new {
+                self.start(counter);
+            } else {
+                self.add(counter, Part::Current, *added as i64);
+            }
+        }
+        for counter in change.removed() {
+            self.remove(counter);
+        }
+        if is_new || change.expiry_due {
+            self.set_expiry(change.expires_at_ms)?;
+        }
+        Ok(())
+    }
+
+    fn refund(&mut self, refunds: &CounterRefunds) {
+        if self.key.kind() == Kind::Empty {
+            return;
+        }
+        for CounterRefund { counter, current, previous } in refunds.as_slice() {
+            for (part, taken) in [(Part::Current, *current), (Part::Previous, *previous)] {
+                if taken > 0 {
+                    self.add(counter, part, -(taken as i64));
+                }
             }
         }
     }
-    drop(key);
-    for _ in 0..writes {
-        context.notify(EventClass::Hash, c"hincrby", name);
-    }
-}
 
-/// Writes all of a counter.
-fn start(context: &Context, name: Text, key: &mut Key, counter: &Counter) {
-    let names = Part::ALL.map(|part| Name::of(counter.window_ms, part));
-    let values = Part::ALL.map(|part| part.of(counter));
-    for (field, value) in names.iter().zip(values) {
-        key.set_field(field.as_c_str(), text_of(value).text());
+    /// Writes all of a counter.
+    fn start(&mut self, counter: &Counter) {
+        let names = Part::ALL.map(|part| Name::of(counter.window_ms, part));
+        let values = Part::ALL.map(|part| part.of(counter));
+        for (field, value) in names.iter().zip(values) {
+            self.key.set_field(field.as_c_str(), text_of(value).text());
+        }
+        let [start, current, previous] = names.each_ref().map(Name::as_c_str);
+        let [start_ms, current_units, previous_units] = values.map(|value| value as i64);
+        let fields = [(start, start_ms), (current, current_units), (previous, previous_units)];
+        self.context.replicate_hset(self.name, fields);
+        self.events.push(EventClass::Hash, c"hset");
     }
-    let [first, second, third] = &names;
-    let fields = [first, second, third].map(Name::as_c_str);
-    let [start, current, previous] = values.map(|value| value as i64);
-    let pairs = [(fields[0], start), (fields[1], current), (fields[2], previous)];
-    context.replicate_hset(name, pairs);
-}
 
-/// Writes one part of `counter`, which differs by `increment` from what is stored.
-fn add(
-    context: &Context,
-    name: Text,
-    key: &mut Key,
-    counter: &Counter,
-    part: Part,
-    increment: i64,
-) {
-    let field = Name::of(counter.window_ms, part);
-    key.set_field(field.as_c_str(), text_of(part.of(counter)).text());
-    context.replicate_hincrby(name, field.as_c_str(), increment);
-}
-
-/// Removes all of a counter.
-fn remove(context: &Context, name: Text, key: &mut Key, counter: &Counter) {
-    let names = Part::ALL.map(|part| Name::of(counter.window_ms, part));
-    let fields: [&CStr; 3] = names.each_ref().map(Name::as_c_str);
-    for field in fields {
-        key.remove_field(field);
+    /// Writes one part of `counter`, which differs by `increment` from what is stored.
+    fn add(&mut self, counter: &Counter, part: Part, increment: i64) {
+        let field = Name::of(counter.window_ms, part);
+        self.key.set_field(field.as_c_str(), text_of(part.of(counter)).text());
+        self.context.replicate_hincrby(self.name, field.as_c_str(), increment);
+        self.events.push(EventClass::Hash, c"hincrby");
     }
-    context.replicate_hdel(name, fields);
+
+    /// Removes all of a counter.
+    fn remove(&mut self, counter: &Counter) {
+        let names = Part::ALL.map(|part| Name::of(counter.window_ms, part));
+        let fields = names.each_ref().map(Name::as_c_str);
+        for field in fields {
+            self.key.remove_field(field);
+        }
+        self.context.replicate_hdel(self.name, fields);
+        self.events.push(EventClass::Hash, c"hdel");
+    }
+
+    fn set_expiry(&mut self, at_ms: u64) -> Result<(), WriteFailed> {
+        let at_ms = at_ms as i64;
+        self.key.set_expires_at_ms(at_ms).then_some(()).ok_or(WriteFailed)?;
+        self.context.replicate_pexpireat(self.name, at_ms);
+        self.events.push(EventClass::Generic, c"expire");
+        Ok(())
+    }
 }
 
 fn text_of(value: u64) -> OwnedText {

@@ -4,6 +4,10 @@ use super::field::{self, FIELDS, Name, Part};
 use crate::limiter::{Counter, Counters, MAX_WINDOWS, Window};
 use crate::redis::Key;
 
+/// Steps of a scan that a hash of ours may take: it has at most 27 fields at any time, and so a table
+/// of at most 64 places, or two of them while it grows.
+const MAX_SCAN_STEPS: usize = 256;
+
 /// The hash at a key, open for reading.
 pub struct StoredCounters<'a>(Key<'a>);
 
@@ -14,6 +18,11 @@ pub struct ForeignHash;
 impl<'a> StoredCounters<'a> {
     pub(in crate::store) fn new(key: Key<'a>) -> Self {
         Self(key)
+    }
+
+    /// When the key expires, in Unix milliseconds of the server's clock; `None` if never.
+    pub fn expires_at_ms(&self) -> Option<u64> {
+        self.0.expires_at_ms().map(|at_ms| u64::try_from(at_ms).unwrap_or(0))
     }
 
     /// The counters that a call with these windows must know: those named if there are no others,
@@ -61,8 +70,10 @@ impl<'a> StoredCounters<'a> {
             return Err(ForeignHash);
         }
         let mut partial = Partial::default();
-        self.0.for_each_field(|name, value| partial.take(name, value));
-        partial.complete()
+        match self.0.visit_fields(MAX_SCAN_STEPS, |name, value| partial.take(name, value)) {
+            true => partial.complete(),
+            false => Err(ForeignHash),
+        }
     }
 }
 
@@ -71,19 +82,15 @@ impl<'a> StoredCounters<'a> {
 struct Partial {
     counters: [(Counter, [bool; FIELDS]); MAX_WINDOWS],
     len: usize,
-    is_foreign: bool,
 }
 
 impl Partial {
-    fn take(&mut self, name: &[u8], value: &[u8]) {
-        let taken = field::parse_name(name).is_some_and(|(window_ms, part)| {
-            let slot = self.slot(window_ms);
-            slot.is_some_and(|(counter, seen)| {
-                seen[part as usize] = true;
-                part.put(counter, value)
-            })
-        });
-        self.is_foreign |= !taken;
+    /// Takes a field in; says whether it is one of ours.
+    fn take(&mut self, name: &[u8], value: &[u8]) -> bool {
+        let Some((window_ms, part)) = field::parse_name(name) else { return false };
+        let Some((counter, seen)) = self.slot(window_ms) else { return false };
+        seen[part as usize] = true;
+        part.put(counter, value)
     }
 
     /// Where the counter of that window is or goes; `None` if there are too many.
@@ -105,6 +112,6 @@ impl Partial {
                 return Err(ForeignHash);
             }
         }
-        if self.is_foreign { Err(ForeignHash) } else { Ok(counters) }
+        Ok(counters)
     }
 }

@@ -4,7 +4,7 @@ use super::member::{self, Member};
 use crate::decimal::Digits;
 use crate::limiter::{Change, Entry, MAX_TRIMMED, Refund};
 use crate::redis::{Context, EventClass, Key, Kind, OwnedText, Text};
-use crate::store::WriteFailed;
+use crate::store::{Events, WriteFailed};
 
 /// Writes `change` to the log at `name`, and tells how many entries were trimmed.
 ///
@@ -40,41 +40,19 @@ struct Log<'a> {
     context: &'a Context,
     name: Text<'a>,
     key: Key<'a>,
-    written: Written,
-}
-
-/// Which writes happened, for the events that tell of them.
-#[derive(Default)]
-struct Written {
-    unlinked: bool,
-    added: bool,
-    removed: bool,
-    range_removed: bool,
-    emptied: bool,
-    expiry_set: bool,
+    events: Events<6>,
 }
 
 impl<'a> Log<'a> {
     fn open(context: &'a Context, name: Text<'a>) -> Self {
         let key = Key::open_to_write(context, name);
-        Self { context, name, key, written: Written::default() }
+        Self { context, name, key, events: Events::new() }
     }
 
     /// Closes the key and tells what happened to it.
     fn close(self) {
-        let Self { context, name, key, written } = self;
-        drop(key);
-        let events = [
-            (written.unlinked, EventClass::Generic, c"del"),
-            (written.added, EventClass::SortedSet, c"zadd"),
-            (written.removed, EventClass::SortedSet, c"zrem"),
-            (written.range_removed, EventClass::SortedSet, c"zremrangebyrank"),
-            (written.emptied, EventClass::Generic, c"del"),
-            (written.expiry_set, EventClass::Generic, c"expire"),
-        ];
-        for (_, class, event) in events.iter().filter(|(happened, ..)| *happened) {
-            context.notify(*class, event, name);
-        }
+        drop(self.key);
+        self.events.tell(self.context, self.name);
     }
 
     fn charge(&mut self, change: &Change) -> Result<u64, WriteFailed> {
@@ -94,6 +72,9 @@ impl<'a> Log<'a> {
     }
 
     fn refund(&mut self, refund: &Refund) -> Result<(), WriteFailed> {
+        if self.key.kind() == Kind::Empty {
+            return Ok(());
+        }
         self.remove_newest(refund.removed);
         if let Some((former, shrunk)) = &refund.shrunk {
             self.add(shrunk)?;
@@ -105,7 +86,7 @@ impl<'a> Log<'a> {
     fn unlink(&mut self) -> Result<(), WriteFailed> {
         self.key.unlink().then_some(()).ok_or(WriteFailed)?;
         self.context.replicate_unlink(self.name);
-        self.written.unlinked = true;
+        self.events.push(EventClass::Generic, c"del");
         Ok(())
     }
 
@@ -114,7 +95,7 @@ impl<'a> Log<'a> {
         self.key.add(member::score_of(entry), member.text()).then_some(()).ok_or(WriteFailed)?;
         let score = Digits::of(entry.stamp_ms);
         self.context.replicate_zadd(self.name, score.as_bytes(), member.text());
-        self.written.added = true;
+        self.events.push(EventClass::SortedSet, c"zadd");
         Ok(())
     }
 
@@ -122,7 +103,7 @@ impl<'a> Log<'a> {
         let member = OwnedText::new(Member::of(entry).as_bytes());
         if self.key.remove(member.text()) {
             self.context.replicate_zrem(self.name, member.text());
-            self.written.removed = true;
+            self.events.push(EventClass::SortedSet, c"zrem");
         }
     }
 
@@ -159,7 +140,7 @@ impl<'a> Log<'a> {
         let at_ms = at_ms as i64;
         self.key.set_expires_at_ms(at_ms).then_some(()).ok_or(WriteFailed)?;
         self.context.replicate_pexpireat(self.name, at_ms);
-        self.written.expiry_set = true;
+        self.events.push(EventClass::Generic, c"expire");
         Ok(())
     }
 }
@@ -194,7 +175,9 @@ impl Drop for Range<'_, '_> {
             End::Newest => (-self.removed, -1),
         };
         self.log.context.replicate_zremrangebyrank(self.log.name, first, last);
-        self.log.written.range_removed = true;
-        self.log.written.emptied = self.log.key.kind() == Kind::Empty;
+        self.log.events.push(EventClass::SortedSet, c"zremrangebyrank");
+        if self.log.key.kind() == Kind::Empty {
+            self.log.events.push(EventClass::Generic, c"del");
+        }
     }
 }
