@@ -36,7 +36,7 @@ mkdir -p "$RUN_DIR"
 while IFS= read -r line; do
     case $line in
         loadmodule*librl.so*) line="loadmodule \"$(realpath "$LIBRARY")\"" ;;
-        enable-module-command*) ((major >= 7)) || continue ;;
+        enable-module-command* | rl.*) ((major >= 7)) || continue ;;
     esac
     printf '%s\n' "$line"
 done <"$CONF" >"$RUN_DIR/redis.conf"

@@ -194,7 +194,7 @@ fn the_settings_that_are_off_in_the_example_work_when_turned_on() {
         text.push_str(setting.unwrap_or(line));
         text.push('\n');
     }
-    assert_eq!(turned_on, 3, "notifications, the user, the default user");
+    assert_eq!(turned_on, 4, "the log's bound, notifications, the user, the default user");
     fs::write(folder.path("all.conf"), text).unwrap();
 
     let settings = [folder.setting("CONF", "all.conf"), folder.setting("RUN_DIR", "data")];
