@@ -128,3 +128,13 @@ fn denials_can_be_left_out_by_their_class() {
     assert_eq!(events(&server, "RL.SLIDE k 60s 1 AT 1000000"), ["rl.denied k"]);
     assert!(events(&server, "RL.SLIDE k 60s 3 AT 1000000").is_empty());
 }
+
+#[test]
+fn all_classes_include_denials_and_can_be_written_out_without() {
+    let server = Setup::new().option("notify-keyspace-events KEA").start();
+    server.slide("k 60s 1 AT 1000000");
+    assert_eq!(events(&server, "RL.SLIDE k 60s 1 AT 1000000"), ["rl.denied k"]);
+    server.does("CONFIG SET notify-keyspace-events KEg$lshzxet");
+    assert!(events(&server, "RL.SLIDE k 60s 1 AT 1000000").is_empty());
+    assert_eq!(events(&server, "RL.SLIDE k 60s 2 AT 1000000"), ["zadd k"]);
+}

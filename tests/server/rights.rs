@@ -1,5 +1,6 @@
 //! ACL users with the least rights that should work, and with just less.
 
+use crate::docs::page;
 use crate::harness::{Server, server_is_at_least};
 
 /// A call, and the least rights that it needs: to run the command, and to its key.
@@ -58,6 +59,16 @@ fn the_least_rights_are_enough() {
     let server = server();
     for Least { call, command, key } in LEAST {
         may(&server, &format!("{command} {}", known(key)), call);
+    }
+}
+
+#[test]
+fn the_least_rights_are_those_of_the_documentation() {
+    let page = page("docs/COMMANDS.md");
+    for Least { call, command, key } in LEAST {
+        let name = call.split(' ').next().unwrap();
+        let row = format!("| `{name}` | `{}` |", format!("{command} {key}").trim());
+        assert!(page.lines().any(|line| line == row), "{row}");
     }
 }
 
