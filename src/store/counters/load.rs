@@ -4,8 +4,9 @@ use super::field::{self, FIELDS, Name, Part};
 use crate::limiter::{Counter, Counters, MAX_WINDOWS, Window};
 use crate::redis::Key;
 
-/// Steps of a scan that a hash of ours may take: it has at most 27 fields at any time, and so a table
-/// of at most 64 places, or two of them while it grows.
+/// Steps of a scan that a hash of ours may take: it never has more than 48 fields, while a call adds
+/// eight windows before it removes eight others, and so a table of at most 64 places, and a second one
+/// while it grows or shrinks.
 const MAX_SCAN_STEPS: usize = 256;
 
 /// The hash at a key, open for reading.
