@@ -123,7 +123,10 @@ pub fn denied<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Result<DeniedCal
         }
         Some(word) => return Err(unknown_denied_option(word)),
     };
-    words.next().map_or(Ok(call), |word| Err(unknown_denied_option(word)))
+    match words.next() {
+        None => Ok(call),
+        Some(word) => Err(unknown_denied_option(word)),
+    }
 }
 
 fn unknown_denied_option(word: &[u8]) -> UsageError {
