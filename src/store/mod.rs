@@ -6,12 +6,12 @@
 
 mod counters;
 mod log;
+mod writer;
 
 pub use counters::{ForeignHash, StoredCounters, apply_counter_refunds, apply_counters};
 pub use log::{StoredLog, apply_log, apply_log_refund};
 
-use crate::redis::{Context, EventClass, Key, Kind, Text};
-use std::ffi::CStr;
+use crate::redis::{Context, Key, Kind, Text};
 
 /// What a key holds.
 pub enum Stored<'a> {
@@ -23,31 +23,6 @@ pub enum Stored<'a> {
     Counters(StoredCounters<'a>),
     /// Another type.
     Other,
-}
-
-/// Keyspace events of what was written, told in that order when the key is closed.
-struct Events<const MOST: usize> {
-    list: [Option<(EventClass, &'static CStr)>; MOST],
-    len: usize,
-}
-
-impl<const MOST: usize> Events<MOST> {
-    fn new() -> Self {
-        Self { list: [None; MOST], len: 0 }
-    }
-
-    fn push(&mut self, class: EventClass, event: &'static CStr) {
-        if let Some(free) = self.list.get_mut(self.len) {
-            *free = Some((class, event));
-            self.len += 1;
-        }
-    }
-
-    fn tell(&self, context: &Context, name: Text) {
-        for (class, event) in self.list[..self.len].iter().flatten() {
-            context.notify(*class, event, name);
-        }
-    }
 }
 
 /// The server refused a write that it has no reason to refuse.

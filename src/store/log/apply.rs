@@ -3,21 +3,21 @@
 use super::member::{self, Member};
 use crate::decimal::Digits;
 use crate::limiter::{Change, Entry, MAX_TRIMMED, Refund};
-use crate::redis::{Context, EventClass, Key, Kind, OwnedText, Text};
-use crate::store::{Events, WriteFailed};
+use crate::redis::{Context, EventClass, OwnedText, Text};
+use crate::store::WriteFailed;
+use crate::store::writer::Writer;
 
 /// Writes `change` to the log at `name`, and tells how many entries were trimmed.
 ///
 /// Each write is replicated before the next is tried, as the native command that has the same
-/// effect, so a fault between two leaves replicas and the AOF as the key is. The new entry comes
-/// before any removal: so the set never empties, which would lose its expiry. Keyspace events are
-/// those of the native commands, and come when the key is closed.
+/// effect. The new entry comes before any removal: so the set never empties, which would lose its
+/// expiry. Keyspace events are those of the native commands, and come when the key is closed.
 ///
 /// # Errors
 /// If the server refuses a write; what was written up to then is replicated.
 pub fn apply(context: &Context, name: Text, change: &Change) -> Result<u64, WriteFailed> {
-    let mut log = Log::open(context, name);
-    let outcome = log.charge(change);
+    let mut log = Writer::open(context, name);
+    let outcome = charge(&mut log, change);
     log.close();
     outcome
 }
@@ -29,125 +29,93 @@ pub fn apply(context: &Context, name: Text, change: &Change) -> Result<u64, Writ
 /// # Errors
 /// If the server refuses a write; what was written up to then is replicated.
 pub fn refund(context: &Context, name: Text, refund: &Refund) -> Result<(), WriteFailed> {
-    let mut log = Log::open(context, name);
-    let outcome = log.refund(refund);
+    let mut log = Writer::open(context, name);
+    let outcome = if log.is_empty() { Ok(()) } else { take_back(&mut log, refund) };
     log.close();
     outcome
 }
 
-/// A log open for writing, here and for replicas and the AOF.
-struct Log<'a> {
-    context: &'a Context,
-    name: Text<'a>,
-    key: Key<'a>,
-    events: Events<6>,
+fn charge(log: &mut Writer, change: &Change) -> Result<u64, WriteFailed> {
+    if change.drop_log {
+        unlink(log)?;
+    }
+    let is_new = log.is_empty();
+    add(log, &change.entry)?;
+    if let Some(replaced) = &change.replaced {
+        remove(log, replaced);
+    }
+    let trimmed = change.trim_until_ms.map_or(0, |until_ms| trim(log, until_ms));
+    if is_new || change.expiry_due {
+        log.set_expiry(change.expires_at_ms)?;
+    }
+    Ok(trimmed)
 }
 
-impl<'a> Log<'a> {
-    fn open(context: &'a Context, name: Text<'a>) -> Self {
-        let key = Key::open_to_write(context, name);
-        Self { context, name, key, events: Events::new() }
+fn take_back(log: &mut Writer, refund: &Refund) -> Result<(), WriteFailed> {
+    remove_newest(log, refund.removed);
+    if let Some((former, shrunk)) = &refund.shrunk {
+        add(log, shrunk)?;
+        remove(log, former);
     }
+    Ok(())
+}
 
-    /// Closes the key and tells what happened to it.
-    fn close(self) {
-        drop(self.key);
-        self.events.tell(self.context, self.name);
+fn unlink(log: &mut Writer) -> Result<(), WriteFailed> {
+    log.key.unlink().then_some(()).ok_or(WriteFailed)?;
+    log.context.replicate_unlink(log.name);
+    log.note(EventClass::Generic, c"del");
+    Ok(())
+}
+
+fn add(log: &mut Writer, entry: &Entry) -> Result<(), WriteFailed> {
+    let member = OwnedText::new(Member::of(entry).as_bytes());
+    log.key.add(member::score_of(entry), member.text()).then_some(()).ok_or(WriteFailed)?;
+    let score = Digits::of(entry.stamp_ms);
+    log.context.replicate_zadd(log.name, score.as_bytes(), member.text());
+    log.note(EventClass::SortedSet, c"zadd");
+    Ok(())
+}
+
+fn remove(log: &mut Writer, entry: &Entry) {
+    let member = OwnedText::new(Member::of(entry).as_bytes());
+    if log.key.remove(member.text()) {
+        log.context.replicate_zrem(log.name, member.text());
+        log.note(EventClass::SortedSet, c"zrem");
     }
+}
 
-    fn charge(&mut self, change: &Change) -> Result<u64, WriteFailed> {
-        if change.drop_log {
-            self.unlink()?;
-        }
-        let is_new = self.key.kind() == Kind::Empty;
-        self.add(&change.entry)?;
-        if let Some(replaced) = &change.replaced {
-            self.remove(replaced);
-        }
-        let trimmed = change.trim_until_ms.map_or(0, |until_ms| self.trim(until_ms));
-        if is_new || change.expiry_due {
-            self.set_expiry(change.expires_at_ms)?;
-        }
-        Ok(trimmed)
-    }
-
-    fn refund(&mut self, refund: &Refund) -> Result<(), WriteFailed> {
-        if self.key.kind() == Kind::Empty {
-            return Ok(());
-        }
-        self.remove_newest(refund.removed);
-        if let Some((former, shrunk)) = &refund.shrunk {
-            self.add(shrunk)?;
-            self.remove(former);
-        }
-        Ok(())
-    }
-
-    fn unlink(&mut self) -> Result<(), WriteFailed> {
-        self.key.unlink().then_some(()).ok_or(WriteFailed)?;
-        self.context.replicate_unlink(self.name);
-        self.events.push(EventClass::Generic, c"del");
-        Ok(())
-    }
-
-    fn add(&mut self, entry: &Entry) -> Result<(), WriteFailed> {
-        let member = OwnedText::new(Member::of(entry).as_bytes());
-        self.key.add(member::score_of(entry), member.text()).then_some(()).ok_or(WriteFailed)?;
-        let score = Digits::of(entry.stamp_ms);
-        self.context.replicate_zadd(self.name, score.as_bytes(), member.text());
-        self.events.push(EventClass::SortedSet, c"zadd");
-        Ok(())
-    }
-
-    fn remove(&mut self, entry: &Entry) {
-        let member = OwnedText::new(Member::of(entry).as_bytes());
-        if self.key.remove(member.text()) {
-            self.context.replicate_zrem(self.name, member.text());
-            self.events.push(EventClass::SortedSet, c"zrem");
+/// Removes entries from the old end, up to those stamped `until_ms`, and tells how many. Stops at
+/// one that is not of our form, for the next call to find.
+///
+/// One seek and one removal each: a removal ends the seek, and calling the server's own command pays
+/// from about five entries on, which only a backlog has.
+fn trim(log: &mut Writer, until_ms: u64) -> u64 {
+    let mut range = Range { log, removed: 0, end: End::Oldest };
+    for _ in 0..MAX_TRIMMED {
+        let oldest = range.log.key.first_in(f64::NEG_INFINITY, until_ms as f64);
+        let is_gone = oldest.is_some_and(|(score, text)| {
+            member::parse(score, text.text().bytes()).is_some() && range.remove(text.text())
+        });
+        if !is_gone {
+            break;
         }
     }
+    range.removed as u64
+}
 
-    /// Removes entries from the old end, up to those stamped `until_ms`, and tells how many. Stops
-    /// at one that is not of our form, for the next call to find.
-    ///
-    /// One seek and one removal each: a removal ends the seek, and calling the server's own command
-    /// pays from about five entries on, which only a backlog has.
-    fn trim(&mut self, until_ms: u64) -> u64 {
-        let mut range = Range { log: self, removed: 0, end: End::Oldest };
-        for _ in 0..MAX_TRIMMED {
-            let oldest = range.log.key.first_in(f64::NEG_INFINITY, until_ms as f64);
-            let is_gone = oldest.is_some_and(|(score, text)| {
-                member::parse(score, text.text().bytes()).is_some() && range.remove(text.text())
-            });
-            if !is_gone {
-                break;
-            }
+fn remove_newest(log: &mut Writer, count: u64) {
+    let mut range = Range { log, removed: 0, end: End::Newest };
+    for _ in 0..count {
+        let newest = range.log.key.last_in(f64::NEG_INFINITY, f64::INFINITY);
+        if !newest.is_some_and(|(_, text)| range.remove(text.text())) {
+            break;
         }
-        range.removed as u64
-    }
-
-    fn remove_newest(&mut self, count: u64) {
-        let mut range = Range { log: self, removed: 0, end: End::Newest };
-        for _ in 0..count {
-            let newest = range.log.key.last_in(f64::NEG_INFINITY, f64::INFINITY);
-            if !newest.is_some_and(|(_, text)| range.remove(text.text())) {
-                break;
-            }
-        }
-    }
-
-    fn set_expiry(&mut self, at_ms: u64) -> Result<(), WriteFailed> {
-        let at_ms = at_ms as i64;
-        self.key.set_expires_at_ms(at_ms).then_some(()).ok_or(WriteFailed)?;
-        self.context.replicate_pexpireat(self.name, at_ms);
-        self.events.push(EventClass::Generic, c"expire");
-        Ok(())
     }
 }
 
 /// Entries being removed from one end: replicated as one command when done, or when a fault ends it.
 struct Range<'a, 'b> {
-    log: &'a mut Log<'b>,
+    log: &'a mut Writer<'b>,
     removed: i64,
     end: End,
 }
@@ -175,9 +143,9 @@ impl Drop for Range<'_, '_> {
             End::Newest => (-self.removed, -1),
         };
         self.log.context.replicate_zremrangebyrank(self.log.name, first, last);
-        self.log.events.push(EventClass::SortedSet, c"zremrangebyrank");
-        if self.log.key.kind() == Kind::Empty {
-            self.log.events.push(EventClass::Generic, c"del");
+        self.log.note(EventClass::SortedSet, c"zremrangebyrank");
+        if self.log.is_empty() {
+            self.log.note(EventClass::Generic, c"del");
         }
     }
 }
