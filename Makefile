@@ -55,17 +55,19 @@ install: ## copy the library to PREFIX/lib/redis/modules (DESTDIR= PREFIX=)
 	@[ -f "$(LIBRARY)" ] || $(MAKE) --no-print-directory build
 	@install -d -m 0755 "$(DESTDIR)$(MODULES_DIR)" && \
 	    install -m 0755 "$(LIBRARY)" "$(DESTDIR)$(MODULES_DIR)/librl.so" || \
-	    { echo "Not permitted? Then: sudo make install" >&2; exit 1; }
+	    { [ "$$(id -u)" = 0 ] || echo "Not permitted? Then: sudo make install" >&2; exit 1; }
 	@echo "Installed $(DESTDIR)$(MODULES_DIR)/librl.so"
-	@echo "Next: add this line to redis.conf (on Debian /etc/redis/redis.conf) and restart the server:"
+	@echo "Next:$(if $(DESTDIR), once it is at $(MODULES_DIR)/librl.so,) add this line to redis.conf (on Debian"
+	@echo "/etc/redis/redis.conf) and restart the server:"
 	@echo
 	@echo "    loadmodule $(MODULES_DIR)/librl.so"
 	@echo
 
 uninstall: ## remove the installed library (DESTDIR= PREFIX=)
-	@rm -f "$(DESTDIR)$(MODULES_DIR)/librl.so"
-	@echo "Removed $(DESTDIR)$(MODULES_DIR)/librl.so"
-	@echo "Next: take its loadmodule line out of redis.conf, or the server will not start again."
+	@if [ -f "$(DESTDIR)$(MODULES_DIR)/librl.so" ]; then \
+	    rm "$(DESTDIR)$(MODULES_DIR)/librl.so" && echo "Removed $(DESTDIR)$(MODULES_DIR)/librl.so" && \
+	    echo "Next: take its loadmodule line out of redis.conf, or the server will not start again."; \
+	else echo "Nothing is installed at $(DESTDIR)$(MODULES_DIR)/librl.so"; fi
 
 # --- For developers -----------------------------------------------------------
 

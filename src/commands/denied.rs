@@ -62,10 +62,16 @@ fn list(context: &Context, count: usize) {
     }
 }
 
-/// The name, with dots behind it if it goes on.
+/// The name, with dots behind it if it goes on. A character that was cut through is left out, so that
+/// what was text stays text.
 fn shown_name(key: &DeniedKey) -> Vec<u8> {
     let mut name = key.name.clone();
     if key.is_cut() {
+        if let Err(error) = str::from_utf8(&name)
+            && error.error_len().is_none()
+        {
+            name.truncate(error.valid_up_to());
+        }
         name.extend_from_slice(b"...");
     }
     name

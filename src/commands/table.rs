@@ -70,8 +70,8 @@ pub const REFUND: CommandInfo = CommandInfo {
 /// The keys denied most often.
 pub const DENIED: CommandInfo = CommandInfo {
     name: c"rl.denied",
-    // It shows key names past the key patterns of users.
-    flags: c"admin",
+    // `admin`, for it shows key names past the key patterns of users. It touches no data.
+    flags: c"admin allow-stale allow-loading",
     acl_categories: c"admin dangerous slow",
     access: None,
     summary: c"Lists the keys denied most often by this server, or forgets them.",

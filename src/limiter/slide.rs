@@ -135,9 +135,16 @@ impl Ends {
         if !is_far_from(request.windows.longest_ms()) {
             return false;
         }
-        let lives_ms = log.expires_at_ms().unwrap_or(0).saturating_sub(self.newest.stamp_ms);
+        is_far_from(self.shown_window_ms(log, request.clock_ms))
+    }
+
+    /// The longest window that the expiry shows to use the log, 0 if it shows none: it lies a window
+    /// and its slack behind a stamp, and behind the clock that set it.
+    fn shown_window_ms(&self, log: &impl Log, clock_ms: u64) -> u64 {
+        let since_ms = self.newest.stamp_ms.max(clock_ms);
+        let lives_ms = log.expires_at_ms().unwrap_or(0).saturating_sub(since_ms);
         let shown_ms = lives_ms - lives_ms / (EXPIRY_SLACK_SHARE + 1);
-        is_far_from(shown_ms.min(MAX_WINDOW_MS))
+        shown_ms.min(MAX_WINDOW_MS)
     }
 }
 
@@ -303,8 +310,8 @@ fn plan(
     // Calls with windows no longer than these set no expiry beyond this one: if the key's is
     // later, a longer window uses the log too and needs what has left ours. Later than any window
     // can be, it tells only of a time that was far too early.
-    let (tick_ms, precision) = tick(log, request);
-    let stamp_ms = ends.map_or(0, |ends| ends.newest.stamp_ms).max(tick_ms);
+    let asked_ms = request.now_ms.next_multiple_of(request.precision_ms.unwrap_or(1));
+    let stamp_ms = ends.map_or(0, |ends| ends.newest.stamp_ms).max(asked_ms);
     let expires_at_ms = log.expires_at_ms();
     let ours_until_ms = lives_until_ms(stamp_ms) + slack_ms;
     let any_until_ms = request.clock_ms + MAX_WINDOW_MS + MAX_WINDOW_MS / EXPIRY_SLACK_SHARE;
@@ -326,8 +333,11 @@ fn plan(
         return Ok(None);
     }
 
+    let bound_ms = kept.and_then(|ends| bound_ms(&ends, log, request, is_ours_alone));
+    let precision_ms = request.precision_ms.max(bound_ms);
+    let tick_ms = request.now_ms.next_multiple_of(precision_ms.unwrap_or(1));
     let (entry, replaces) = match kept {
-        Some(ends) => ends.newest.followed_by(charged, tick_ms, precision.merges()),
+        Some(ends) => ends.newest.followed_by(charged, tick_ms, precision_ms.is_some()),
         None => (Entry { stamp_ms: tick_ms, total: charged, cost: charged }, false),
     };
     let trims = kept.is_some_and(|ends| is_ours_alone && has_left(&ends.oldest));
@@ -339,39 +349,25 @@ fn plan(
         trim_until_ms: trims.then(|| request.now_ms - longest_ms),
         expires_at_ms: least_ms + slack_ms,
         expiry_due: expires_at_ms.is_none_or(|expiry_ms| expiry_ms < least_ms),
-        capped: precision == Precision::Bounded,
+        capped: bound_ms.is_some(),
     }))
 }
 
-/// Why the stamps of a log are rounded up, and its charges merged.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Precision {
-    /// They are not.
-    Full,
-    /// The request asks for it.
-    Asked,
-    /// The log has as many entries as it may have.
-    Bounded,
-}
-
-impl Precision {
-    fn merges(self) -> bool {
-        self != Precision::Full
-    }
-}
-
-/// The stamp that a charge gets if no entry is later, never before the request's time, and the
-/// precision it is rounded up to.
+/// The precision, in milliseconds, that a log of `max_entries` is kept with: then no more than that
+/// many are added in the longest window that uses it, while those that it has leave. It never has more
+/// than about twice as many.
 ///
-/// A log of `max_entries` gets no more than that many in a window on top of those it has, which leave
-/// meanwhile: it never has more than twice as many.
-fn tick(log: &impl Log, request: &Request) -> (u64, Precision) {
-    let is_full = request.max_entries > 0 && log.len() >= request.max_entries;
-    let bound_ms = is_full.then(|| request.windows.longest_ms().div_ceil(request.max_entries));
-    let (precision_ms, precision) = match (request.precision_ms, bound_ms) {
-        (None, None) => return (request.now_ms, Precision::Full),
-        (Some(asked_ms), None) => (asked_ms, Precision::Asked),
-        (asked_ms, Some(bound_ms)) => (bound_ms.max(asked_ms.unwrap_or(0)), Precision::Bounded),
-    };
-    (request.now_ms.next_multiple_of(precision_ms), precision)
+/// Where a longer window of other calls keeps the log, nothing leaves meanwhile. How long that window
+/// is the expiry shows, less of it as time goes by, and the log's own length more: by the longer of
+/// the two it never has more than about six times as many.
+fn bound_ms(ends: &Ends, log: &impl Log, request: &Request, is_ours_alone: bool) -> Option<u64> {
+    if request.max_entries == 0 || log.len() < request.max_entries {
+        return None;
+    }
+    let mut longest_ms = request.windows.longest_ms();
+    if !is_ours_alone {
+        let span_ms = ends.newest.stamp_ms - ends.oldest.stamp_ms;
+        longest_ms = longest_ms.max(span_ms).max(ends.shown_window_ms(log, request.clock_ms));
+    }
+    Some(longest_ms.div_ceil(request.max_entries))
 }

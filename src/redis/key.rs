@@ -29,8 +29,12 @@ pub struct Key<'a> {
 
 impl<'a> Key<'a> {
     /// Opens `name` to look at it; `None` if it does not exist.
+    ///
+    /// From 7.2 on that is no miss to the server's statistics and events; older servers do not know
+    /// these bits, and count one.
     pub fn open_to_read(context: &'a Context, name: Text) -> Option<Self> {
-        Self::open(context, name, raw::REDISMODULE_READ)
+        let quietly = raw::REDISMODULE_OPEN_KEY_NONOTIFY | raw::REDISMODULE_OPEN_KEY_NOSTATS;
+        Self::open(context, name, raw::REDISMODULE_READ | quietly)
     }
 
     /// Opens `name` to change it, or to create it by adding to it. Closing counts as a change to

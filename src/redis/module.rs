@@ -70,13 +70,15 @@ pub unsafe fn load(
     let api = raw::REDISMODULE_APIVER_1 as c_int;
     // SAFETY: the context is the server's, and the name a C string, which the server copies.
     let status = unsafe { raw::Export_RedisModule_Init(ctx, name.as_ptr(), version, api) };
-    let Some(ctx) = NonNull::new(ctx).filter(|_| status as isize == raw::REDISMODULE_OK) else {
-        return raw::REDISMODULE_ERR as c_int;
-    };
+    let Some(ctx) = NonNull::new(ctx) else { return raw::REDISMODULE_ERR as c_int };
     // SAFETY: context and arguments live until the server's call returns, and with it this function.
     let (context, args) = unsafe { (Context::new(ctx), texts(argv, argc)) };
     let module = Module { context, args };
     let loaded = check_server().and_then(|()| {
+        if status as isize != raw::REDISMODULE_OK {
+            let name = name.to_string_lossy();
+            return Err(format!("{name} is loaded already: MODULE UNLOAD {name} first"));
+        }
         module.set_options();
         register(&module)
     });

@@ -53,8 +53,12 @@ impl Module<'_> {
     /// # Errors
     /// If an argument is no setting, or a value out of range.
     pub fn add_settings(&self, settings: &[&'static NumberSetting]) -> Result<(), String> {
-        for pair in self.args().chunks(2) {
+        let pairs = self.args().chunks(2);
+        for (index, pair) in pairs.clone().enumerate() {
             let (name, value) = (pair[0].bytes(), pair.get(1));
+            if pairs.clone().take(index).any(|other| other[0].bytes().eq_ignore_ascii_case(name)) {
+                return Err(format!("module argument {} is given twice", name.escape_ascii()));
+            }
             let mut known = settings
                 .iter()
                 .filter(|setting| setting.name.to_bytes().eq_ignore_ascii_case(name));

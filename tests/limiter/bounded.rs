@@ -56,8 +56,33 @@ fn a_log_below_the_bound_is_exact_again() {
     assert_eq!(stored(&log), [(2_000, 1), (2_100, 1)]);
 }
 
+#[test]
+fn a_log_that_is_dropped_begins_exact() {
+    let mut log = log_of(300);
+    log.entries =
+        Memory::of(&(0..300).map(|n| (START_MS + n, n + 1, 1)).collect::<Vec<_>>()).entries;
+    slide(&mut log, 90_001, None);
+    assert_eq!(stored(&log), [(90_001, 1)]);
+}
+
 proptest! {
     #![proptest_config(crate::properties::config())]
+
+    /// Also where a longer window keeps the log for shorter ones, which do not trim it then.
+    #[test]
+    fn a_longer_window_in_calls_of_its_own_does_not_lift_the_bound(
+        steps in vec((0..=20_u64, 0..=40_u8), 1..1_000),
+        max_entries in 1..=20_u64,
+    ) {
+        let mut log = log_of(max_entries);
+        let mut now_ms = START_MS;
+        for (advance_ms, turn) in steps {
+            now_ms += advance_ms;
+            let window = if turn == 0 { (4_000, 1_000_000) } else { (100, 1_000_000) };
+            log.slide(&Call::new(&[window], now_ms));
+            prop_assert!(log.entries.len() as u64 <= 6 * max_entries + 6, "{}", log.entries.len());
+        }
+    }
 
     #[test]
     fn memory_is_bounded_and_no_window_holds_too_much(

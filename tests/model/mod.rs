@@ -87,7 +87,8 @@ impl Model {
     /// what the expiry shows, which is a window and a quarter behind the stamp it was set with.
     fn is_ahead_of(&self, call: &Call) -> bool {
         let Some(newest) = self.entries.last() else { return false };
-        let lives_ms = self.expires_at_ms.unwrap_or(0).saturating_sub(newest.stamp_ms);
+        let since_ms = newest.stamp_ms.max(call.clock_ms);
+        let lives_ms = self.expires_at_ms.unwrap_or(0).saturating_sub(since_ms);
         let shown_ms = lives_ms - lives_ms / 5;
         let longest_ms = call.longest_ms().max(shown_ms.min(MAX_WINDOW_MS));
         newest.stamp_ms > call.now_ms.max(call.clock_ms) + 2 * longest_ms

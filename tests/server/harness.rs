@@ -138,10 +138,11 @@ impl Server {
         self.process.port.expect("the server was set up on TCP")
     }
 
-    /// The lines in the server's log that the module wrote.
+    /// The lines in the server's log that the module wrote, or a second load that has no name yet.
     pub fn module_log(&self) -> Vec<String> {
         let log = read_log(&self.dir);
-        log.lines().filter(|line| line.contains("<rl>")).map(String::from).collect()
+        let ours = |line: &&str| line.contains("<rl>") || line.contains("<module>");
+        log.lines().filter(ours).map(String::from).collect()
     }
 }
 

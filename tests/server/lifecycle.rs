@@ -57,3 +57,12 @@ fn a_module_loaded_late_finds_what_was_stored() {
     assert_eq!(server.slide("k 60s 3 AT 1020000"), [0, 3, 0, 40_000, 50_000, 60_000]);
     assert!(dataset(&server) == before);
 }
+
+#[test]
+fn a_second_load_is_refused_and_the_log_says_why() {
+    let server = Server::start();
+    assert!(server.error(&format!("MODULE LOAD {}", module_path())).starts_with("ERR "));
+    let said = server.module_log();
+    assert!(said.iter().any(|line| line.contains("rl is loaded already: MODULE UNLOAD rl first")));
+    assert_eq!(server.slide("k 60s 3")[0], 1);
+}

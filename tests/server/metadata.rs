@@ -52,7 +52,7 @@ const EXPECTED: [Expected; 5] = [
     Expected {
         name: "rl.denied",
         arity: -1,
-        flags: &["admin"],
+        flags: &["admin", "loading", "stale"],
         key_flags: &[],
         categories: &["@admin", "@dangerous", "@slow"],
     },

@@ -140,7 +140,7 @@ fn a_line_of_the_configuration_sets_it_and_goes_before_the_argument() {
 // --- What stops the load ---------------------------------------------------------------------------
 
 /// Bad arguments, and what the log says of each.
-const BAD_ARGUMENTS: [(&str, &str); 7] = [
+const BAD_ARGUMENTS: [(&str, &str); 8] = [
     (
         "max-log-entries -1",
         "module argument max-log-entries: '-1' is no integer from 0 to 9223372036854775807",
@@ -158,7 +158,8 @@ const BAD_ARGUMENTS: [(&str, &str); 7] = [
         "module argument max-log-entries: '%s%n' is no integer from 0 to 9223372036854775807",
     ),
     ("max-log-entries", "module argument max-log-entries has no value"),
-    ("max-log-entries 5 max-log-entries", "module argument max-log-entries has no value"),
+    ("max-log-entries 5 max-log-entries", "module argument max-log-entries is given twice"),
+    ("max-log-entries 5 MAX-LOG-ENTRIES 5", "module argument MAX-LOG-ENTRIES is given twice"),
     ("max-entries 5", "unknown module argument 'max-entries': there is max-log-entries"),
 ];
 
