@@ -25,8 +25,8 @@ pub mod store;
 #[allow(unsafe_code, reason = "the server finds the entry by its unmangled name")]
 mod entry {
     use crate::{commands, redis};
+    use libc::c_int;
     use redis_module::raw::{RedisModuleCtx, RedisModuleString};
-    use std::ffi::c_int;
 
     /// As the server shows it in `MODULE LIST`: 1.2.3 is 10203.
     const VERSION: c_int = 100;

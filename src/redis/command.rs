@@ -1,7 +1,8 @@
 //! What a command is, as the server is told: its name, flags and access, and its documentation.
 
+use libc::c_int;
 use redis_module::raw;
-use std::ffi::{CStr, c_int};
+use std::ffi::CStr;
 use std::mem;
 use std::ptr;
 

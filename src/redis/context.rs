@@ -1,9 +1,10 @@
 //! One call of a command: the clock, the reply, what goes to replicas, events and the log.
 
 use super::{Text, required};
+use libc::{c_char, c_long, c_longlong};
 use redis_module::raw;
 use std::cell::Cell;
-use std::ffi::{CStr, CString, c_char, c_long, c_longlong};
+use std::ffi::{CStr, CString};
 use std::ptr::NonNull;
 
 /// The context of the call that is running. It is lent to the handler and cannot be kept.

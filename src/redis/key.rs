@@ -1,9 +1,10 @@
 //! Open keys, and the sorted sets and hashes in them.
 
 use super::{Context, OwnedText, Text, required};
+use libc::{c_char, c_int, c_void};
 use redis_module::raw;
 use std::any::Any;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::CStr;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr::{self, NonNull};
 

@@ -1,9 +1,10 @@
 //! Loading, registering commands, and the edge where a call comes in.
 
 use super::{CommandInfo, Context, Text, required};
+use libc::c_int;
 use redis_module::raw;
 use std::any::Any;
-use std::ffi::{CStr, c_int};
+use std::ffi::CStr;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr::NonNull;
 use std::slice;

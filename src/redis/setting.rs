@@ -2,8 +2,9 @@
 
 use super::{Module, Text};
 use crate::decimal;
+use libc::{c_char, c_int, c_longlong, c_void};
 use redis_module::raw;
-use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
+use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
