@@ -75,13 +75,17 @@ pub unsafe fn load(
     // SAFETY: context and arguments live until the server's call returns, and with it this function.
     let (context, args) = unsafe { (Context::new(ctx), texts(argv, argc)) };
     let module = Module { context, args };
-    let loaded = check_server().and_then(|()| {
+    let started = panic::catch_unwind(AssertUnwindSafe(|| {
+        check_server()?;
         if status as isize != raw::REDISMODULE_OK {
             let name = name.to_string_lossy();
             return Err(format!("{name} is loaded already: MODULE UNLOAD {name} first"));
         }
         module.set_options();
         register(&module)
+    }));
+    let loaded = started.unwrap_or_else(|payload| {
+        Err(format!("a bug: the load panicked: {}", message_of(payload.as_ref())))
     });
     match loaded {
         Ok(()) => raw::REDISMODULE_OK as c_int,
