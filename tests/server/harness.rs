@@ -73,11 +73,10 @@ impl Setup {
 
     /// Starts the server, which must give up by itself: what it logged.
     pub fn gives_up(self) -> String {
-        let dir = fresh_dir();
+        let dir = Dir::fresh();
         let mut process = Process::spawn(&dir, &self, None);
         wait_until("the server's end", || process.child.try_wait().unwrap().is_some());
         let (status, log) = (process.child.wait().unwrap(), read_log(&dir));
-        let _ = fs::remove_dir_all(&dir);
         assert!(!status.success(), "the server ended well; its log:\n{log}");
         log
     }
@@ -85,9 +84,10 @@ impl Setup {
 
 /// A running server; everything that a [`Client`] can do can be asked of it directly.
 pub struct Server {
-    dir: PathBuf,
     process: Process,
     client: Client,
+    // Last, for it is to be removed when the process has ended.
+    dir: Dir,
 }
 
 impl Deref for Server {
@@ -105,7 +105,7 @@ impl Server {
     }
 
     fn start_with(setup: Setup) -> Server {
-        let dir = fresh_dir();
+        let dir = Dir::fresh();
         let process = Process::start(&dir, &setup);
         let client = Client::connect(&dir);
         Server { dir, process, client }
@@ -143,13 +143,6 @@ impl Server {
         let log = read_log(&self.dir);
         let ours = |line: &&str| line.contains("<rl>") || line.contains("<module>");
         log.lines().filter(ours).map(String::from).collect()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.process.stop();
-        let _ = fs::remove_dir_all(&self.dir);
     }
 }
 
@@ -322,12 +315,34 @@ fn module_options(setup: &Setup) -> Vec<String> {
     options
 }
 
-fn fresh_dir() -> PathBuf {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let name = format!("rl-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let dir = std::env::temp_dir().join(name);
-    fs::create_dir(&dir).unwrap_or_else(|error| panic!("cannot create {}: {error}", dir.display()));
-    dir
+/// A directory of one server, removed with all that is in it.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn fresh() -> Dir {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("rl-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let dir = std::env::temp_dir().join(name);
+        // Another process of the same number may have been ended before it could remove its own.
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir(&dir)
+            .unwrap_or_else(|error| panic!("cannot create {}: {error}", dir.display()));
+        Dir(dir)
+    }
+}
+
+impl Deref for Dir {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 fn free_port() -> u16 {
