@@ -1,6 +1,6 @@
 //! `RL.DENIED`: the keys denied most often.
 
-use super::reply::CommandError;
+use super::reply::{self, CommandError};
 use super::{parse, table};
 use crate::denied::{Denied as DeniedKey, Summary};
 use crate::redis::{Args, CommandInfo, Context, Handler};
@@ -24,7 +24,7 @@ impl Handler for Denied {
                 summary().iter_mut().for_each(Summary::reset);
                 context.reply_ok();
             }
-            Err(error) => super::reply::error(context, &CommandError::Usage(error)),
+            Err(error) => reply::error(context, &CommandError::Usage(error)),
         }
     }
 
@@ -57,8 +57,8 @@ fn list(context: &Context, count: usize) {
     for key in top {
         context.reply_array(3);
         context.reply_bytes(&shown_name(&key));
-        context.reply_integer(i64::try_from(key.count).unwrap_or(i64::MAX));
-        context.reply_integer(i64::try_from(key.error).unwrap_or(i64::MAX));
+        context.reply_integer(reply::on_wire(key.count));
+        context.reply_integer(reply::on_wire(key.error));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::reply::CommandError;
 use super::stats::{self, Calls};
 use super::{Answer, Command, parse, table};
-use crate::limiter::{Charge, Counters, Request, Verdict, decide, decide_counters};
+use crate::limiter::{Charge, Counters, Request, decide, decide_counters};
 use crate::redis::{Args, CommandInfo, Context};
 use crate::store::{self, Stored};
 
@@ -19,7 +19,7 @@ impl Command for Peek {
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let asked = parse::request(args.behind_key(), clock_ms, parse::Syntax::Slide)?;
         let request = Request { charge: Charge::Never, ..asked };
-        let verdict: Verdict = match store::load(context, args.key()) {
+        let verdict = match store::load(context, args.key()) {
             Stored::Nothing => decide_counters(&Counters::default(), None, &request).verdict,
             Stored::Counters(stored) => {
                 decide_counters(&stored.read(&request.windows)?, None, &request).verdict

@@ -32,10 +32,11 @@ impl Command for Refund {
             Stored::Counters(stored) => {
                 let refunds = plan_counter_refunds(&stored.read_all()?, units, now_ms, clock_ms);
                 drop(stored);
-                if refunds.units() > 0 {
+                let units = refunds.units();
+                if units > 0 {
                     store::apply_counter_refunds(context, key, &refunds);
                 }
-                refunds.units()
+                units
             }
             Stored::Other => return Err(CommandError::WrongType),
         };

@@ -93,7 +93,8 @@ pub fn error(context: &Context, error: &CommandError) {
     context.reply_error(&error.message());
 }
 
-/// Nothing in a verdict comes near 2^63: limits end at 2^53, times at some 2^55.
-fn on_wire(number: u64) -> i64 {
+/// A number as the wire has it. Nothing comes near 2^63: limits end at 2^53, times at some 2^55, and
+/// counting that far takes centuries.
+pub fn on_wire(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -80,21 +80,17 @@ pub fn decide(log: &mut impl Log, request: &Request) -> Result<Decision, LogErro
     }
 
     let allowed = standings.iter().all(|standing| standing.admits(request.cost));
-    let change = match request.charge {
-        Charge::Always => plan(log, request, ends, clock_ahead)?,
-        Charge::IfAllowed if allowed => plan(log, request, ends, clock_ahead)?,
-        // Planned for what may be wrong with it, so that a peek says what the call would.
-        Charge::Never if allowed => plan(log, request, ends, clock_ahead)?.and(None),
-        Charge::IfAllowed | Charge::Never => None,
+    let planned = match allowed || request.charge == Charge::Always {
+        true => plan(log, request, ends, clock_ahead)?,
+        false => None,
     };
+    // Also planned for a request that only asks, for what may be wrong with the charge.
+    let change = planned.filter(|_| request.charge != Charge::Never);
 
     let outcome = Outcome { request, newest: ends.map(|ends| ends.newest), allowed, change };
     let mut reported = outcome.verdict(log, &standings[0])?;
     for standing in &standings[1..] {
-        let verdict = outcome.verdict(log, standing)?;
-        if verdict.binds_more_than(&reported) {
-            reported = verdict;
-        }
+        reported = reported.or_binding(outcome.verdict(log, standing)?);
     }
     Ok(Decision { verdict: reported, change, clock_ahead })
 }

@@ -82,10 +82,7 @@ pub fn decide_counters(
 
     let mut reported = standings[0].verdict(request, allowed);
     for standing in &standings[1..] {
-        let verdict = standing.verdict(request, allowed);
-        if verdict.binds_more_than(&reported) {
-            reported = verdict;
-        }
+        reported = reported.or_binding(standing.verdict(request, allowed));
     }
     CounterDecision {
         verdict: reported,
@@ -187,23 +184,24 @@ fn plan(
 /// The counters stored that the request does not name: those that stay, and those that have passed,
 /// or end first, the shorter one first, where more than [`MAX_WINDOWS`] would be stored.
 fn others(stored: &Counters, request: &Request) -> (Counters, Counters) {
-    let mut others = *stored;
-    others.retain(|counter| {
-        request.windows.iter().all(|window| window.window_ms != counter.window_ms)
-    });
-    let mut stay = others;
+    let (mut stay, mut removed) = (Counters::default(), Counters::default());
     // For calls without a time of their own it has not passed before the clock says so.
     let passed_ms = request.now_ms.min(request.clock_ms);
-    stay.retain(|counter| {
-        counter.ends_at_ms() > passed_ms && !counter.runs_ahead_of(request.now_ms, request.clock_ms)
-    });
-    while stay.as_slice().len() + request.windows.len() > MAX_WINDOWS {
-        let first =
-            stay.as_slice().iter().min_by_key(|counter| (counter.ends_at_ms(), counter.window_ms));
-        let Some(first_ms) = first.map(|counter| counter.window_ms) else { break };
-        stay.retain(|counter| counter.window_ms != first_ms);
+    for counter in stored.as_slice() {
+        if request.windows.iter().any(|window| window.window_ms == counter.window_ms) {
+            continue;
+        }
+        let counts = counter.ends_at_ms() > passed_ms
+            && !counter.runs_ahead_of(request.now_ms, request.clock_ms);
+        let fits = if counts { stay.push(*counter) } else { removed.push(*counter) };
+        debug_assert!(fits, "each takes as many as are stored");
     }
-    let mut removed = others;
-    removed.retain(|counter| stay.find(counter.window_ms).is_none());
+    while stay.as_slice().len() + request.windows.len() > MAX_WINDOWS {
+        let ends_first = |counter: &&Counter| (counter.ends_at_ms(), counter.window_ms);
+        let Some(first) = stay.as_slice().iter().min_by_key(ends_first).copied() else { break };
+        stay.retain(|counter| counter.window_ms != first.window_ms);
+        let fits = removed.push(first);
+        debug_assert!(fits, "each takes as many as are stored");
+    }
     (stay, removed)
 }

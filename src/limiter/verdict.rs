@@ -19,13 +19,14 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether to report this window rather than `other` of the same request: when denied the one
-    /// with the longer wait, when allowed the one with less remaining. Equal ones do not bind more.
-    pub fn binds_more_than(&self, other: &Self) -> bool {
-        if self.allowed {
-            self.remaining < other.remaining
-        } else {
-            self.retry_after_ms.unwrap_or(u64::MAX) > other.retry_after_ms.unwrap_or(u64::MAX)
-        }
+    /// Which of two windows of one request to report: when denied the one with the longer wait, when
+    /// allowed the one with less remaining, and this one if they are equal.
+    pub fn or_binding(self, other: Self) -> Self {
+        let wait_ms = |verdict: &Self| verdict.retry_after_ms.unwrap_or(u64::MAX);
+        let other_binds = match self.allowed {
+            true => other.remaining < self.remaining,
+            false => wait_ms(&other) > wait_ms(&self),
+        };
+        if other_binds { other } else { self }
     }
 }

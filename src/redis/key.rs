@@ -81,10 +81,12 @@ impl<'a> Key<'a> {
     }
 
     /// When it expires, in Unix milliseconds; `None` if it does not.
-    pub fn expires_at_ms(&self) -> Option<i64> {
+    pub fn expires_at_ms(&self) -> Option<u64> {
         // SAFETY: the key is open.
         let at_ms = unsafe { required(raw::RedisModule_GetAbsExpire)(self.as_ptr()) };
-        (at_ms != i64::from(raw::REDISMODULE_NO_EXPIRE)).then_some(at_ms)
+        let expires = at_ms != i64::from(raw::REDISMODULE_NO_EXPIRE);
+        // A time before 1970 is over as much as 1970 is.
+        expires.then(|| u64::try_from(at_ms).unwrap_or(0))
     }
 
     /// Makes it expire at `at_ms`, in Unix milliseconds; says whether that worked.

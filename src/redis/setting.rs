@@ -60,10 +60,9 @@ impl Module<'_> {
             if pairs.clone().take(index).any(|other| other[0].bytes().eq_ignore_ascii_case(name)) {
                 return Err(format!("module argument {} is given twice", name.escape_ascii()));
             }
-            let mut known = settings
-                .iter()
-                .filter(|setting| setting.name.to_bytes().eq_ignore_ascii_case(name));
-            match (known.next(), value) {
+            let known =
+                settings.iter().find(|setting| setting.name.to_bytes().eq_ignore_ascii_case(name));
+            match (known, value) {
                 (Some(setting), Some(value)) => setting.take(*value)?,
                 (Some(_), None) => {
                     return Err(format!("module argument {} has no value", name.escape_ascii()));

@@ -3,8 +3,14 @@
 //! The seed is fixed, and printed with the stream that fails; `PROPTEST_RNG_SEED` sets another and
 //! `PROPTEST_CASES` the number of streams of each kind.
 
+#[path = "../seeded/random.rs"]
+mod random;
+#[path = "../seeded/properties.rs"]
+mod seeded;
+
 use proptest::prelude::*;
-use proptest::test_runner::{RngSeed, TestCaseResult};
+use proptest::test_runner::TestCaseResult;
+use random::Random;
 use rl::denied::{COUNTERS, Denied, MAX_NAME_BYTES, Summary};
 use std::collections::HashMap;
 
@@ -12,32 +18,11 @@ const SEED: u64 = 20_261_130;
 
 /// How every property of these tests is run: few streams, as each is long.
 fn config() -> ProptestConfig {
-    let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    let mut config = seeded::config();
     if std::env::var_os("PROPTEST_CASES").is_none() {
         config.cases = 8;
     }
-    if config.rng_seed == RngSeed::Random {
-        config.rng_seed = RngSeed::Fixed(SEED);
-    }
-    println!("{:?}", config.rng_seed);
     config
-}
-
-/// Random numbers: splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Less than `end`, which is far below 2^64.
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
 }
 
 /// Draws keys of which the `n`-th is drawn in proportion to `1 / n^exponent`.

@@ -66,7 +66,7 @@ fn a_log_that_is_dropped_begins_exact() {
 }
 
 proptest! {
-    #![proptest_config(crate::properties::config())]
+    #![proptest_config(crate::seeded::config())]
 
     /// Also where a longer window keeps the log for shorter ones, which do not trim it then.
     #[test]

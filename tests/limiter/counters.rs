@@ -285,7 +285,7 @@ fn sets() -> impl Strategy<Value = Vec<Vec<(u64, u64)>>> {
 }
 
 proptest! {
-    #![proptest_config(crate::properties::config())]
+    #![proptest_config(crate::seeded::config())]
 
     #[test]
     fn answers_as_fractions_do(

@@ -2,6 +2,8 @@
 
 #[path = "../model/mod.rs"]
 mod model;
+#[path = "../seeded/properties.rs"]
+mod seeded;
 
 mod bounded;
 mod canary;

@@ -5,23 +5,13 @@
 
 use crate::memory::{Memory, request};
 use crate::model::{Call, Model, Reply};
+use crate::seeded::config;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use proptest::test_runner::RngSeed;
 use rl::limiter::decide;
 
 const START_MS: u64 = 1_796_037_190_903;
-
-/// How every property of these tests is run.
-pub fn config() -> ProptestConfig {
-    let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
-    if config.rng_seed == RngSeed::Random {
-        config.rng_seed = RngSeed::Fixed(20_261_130);
-    }
-    println!("{:?}", config.rng_seed);
-    config
-}
 
 /// How the time of a request differs from that of the one before: mostly forward, sometimes not.
 fn advance_ms() -> impl Strategy<Value = i64> {

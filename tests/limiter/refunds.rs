@@ -129,7 +129,7 @@ fn the_most_of_several_counters_is_answered() {
 }
 
 proptest! {
-    #![proptest_config(crate::properties::config())]
+    #![proptest_config(crate::seeded::config())]
 
     /// Charges and refunds in turn: the log holds what a plain list of units holds, and every total
     /// follows from the one before.

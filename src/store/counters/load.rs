@@ -23,7 +23,7 @@ impl<'a> StoredCounters<'a> {
 
     /// When the key expires, in Unix milliseconds of the server's clock; `None` if never.
     pub fn expires_at_ms(&self) -> Option<u64> {
-        self.0.expires_at_ms().map(|at_ms| u64::try_from(at_ms).unwrap_or(0))
+        self.0.expires_at_ms()
     }
 
     /// The counters that a call with these windows must know: those named if there are no others,

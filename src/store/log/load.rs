@@ -47,8 +47,7 @@ impl Log for StoredLog<'_> {
     }
 
     fn expires_at_ms(&self) -> Option<u64> {
-        let at_ms = self.0.as_ref().and_then(Key::expires_at_ms)?;
-        Some(u64::try_from(at_ms).unwrap_or(0))
+        self.0.as_ref().and_then(Key::expires_at_ms)
     }
 
     fn oldest(&mut self) -> Result<Option<Entry>, LogError> {
