@@ -22,7 +22,7 @@ LIBRARY = $(CARGO_TARGET_DIR)/release/librl.so
 .DEFAULT_GOAL = build
 # Cargo uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: build run test full setup install uninstall fmt lint clean help
+.PHONY: build run test full fuzz setup install uninstall fmt lint clean help
 
 # --- Build, run, test ---------------------------------------------------------
 
@@ -43,6 +43,11 @@ test: setup build ## install what is missing, build, run every test (REDIS_SERVE
 full: export PROPTEST_CASES ?= 5000
 full: export RL_STREAM_REQUESTS ?= 1000000
 full: test ## the same with many more random cases; takes long
+
+fuzz: export RL_FUZZ_CALLS ?= 10000000
+fuzz: setup build ## send millions of hostile calls to a server (RL_SEED= REDIS_SERVER=)
+	RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" \
+	    cargo test --locked --test server hostile -- --nocapture
 
 setup: ## install what building, running and testing need, if it is missing
 	@scripts/setup.sh cc libclang server

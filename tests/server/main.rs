@@ -29,6 +29,7 @@ mod docs;
 mod events;
 mod expiry;
 mod foreign;
+mod hostile;
 mod info;
 mod keys;
 mod lifecycle;

@@ -20,7 +20,7 @@ impl Random {
     }
 
     /// One of the choices.
-    pub fn one_of(&mut self, choices: &[&'static str]) -> &'static str {
+    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }
 }
