@@ -7,9 +7,11 @@ mod seeded;
 
 mod bounded;
 mod canary;
+mod counter_memory;
 mod counters;
 mod exhaustive;
 mod memory;
+mod promises;
 mod properties;
 mod refunds;
 mod table;

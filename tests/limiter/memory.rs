@@ -72,6 +72,15 @@ impl Memory {
         reply(&decision.verdict)
     }
 
+    /// Whether the call would be admitted; `expiring`, the key is gone when its time has come.
+    pub fn admits(&self, call: &Call, expiring: bool) -> bool {
+        let mut log = self.clone();
+        if expiring {
+            log.expire(call.clock_ms);
+        }
+        decide(&mut log, &request(call)).unwrap().verdict.allowed
+    }
+
     /// What the server does before a call touches the key.
     pub fn expire(&mut self, clock_ms: u64) {
         if self.expires_at_ms.is_some_and(|expiry_ms| expiry_ms < clock_ms) {
@@ -83,7 +92,7 @@ impl Memory {
         *self = Self { max_entries: self.max_entries, ..Self::default() };
     }
 
-    fn apply(&mut self, change: &Change) {
+    pub fn apply(&mut self, change: &Change) {
         if change.drop_log {
             self.forget();
         }
@@ -110,6 +119,9 @@ impl Memory {
         if let Some((former, shrunk)) = refund.shrunk {
             assert_eq!(self.entries.pop(), Some(former));
             self.entries.push(shrunk);
+        }
+        if self.entries.is_empty() {
+            self.forget();
         }
         refund.units
     }

@@ -3,13 +3,13 @@
 //! The seed is fixed, and printed with the shortest stream that fails; `PROPTEST_RNG_SEED` sets
 //! another and `PROPTEST_CASES` the number of streams of each property.
 
-use crate::memory::{Memory, request};
-use crate::model::{Call, Model, Reply};
+use crate::memory::Memory;
+use crate::model::{Call, Model};
+use crate::promises::{check_peek, check_wait};
 use crate::seeded::config;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use rl::limiter::decide;
 
 const START_MS: u64 = 1_796_037_190_903;
 
@@ -103,7 +103,7 @@ fn compare(calls: impl Iterator<Item = Call>, windows: Lengths) -> Result<(), Te
         let before = log.clone();
         let peeked = log.peek(&call);
         let reply = log.slide(&call);
-        check_peek(peeked, reply, &call)?;
+        check_peek(peeked, reply, &call);
         prop_assert_eq!(reply, model.slide(&call), "call {}: {:?}", index, call);
         prop_assert_eq!(log.charged(), model.entries.clone(), "call {}: {:?}", index, call);
         prop_assert_eq!(log.expires_at_ms, model.expires_at_ms, "call {}: {:?}", index, call);
@@ -111,45 +111,11 @@ fn compare(calls: impl Iterator<Item = Call>, windows: Lengths) -> Result<(), Te
             prop_assert_eq!(&log, &before, "call {} wrote: {:?}", index, call);
         }
         if reply[3] > 0 {
-            check_wait(&log, &call, reply[3] as u64, windows)?;
-        }
-    }
-    Ok(())
-}
-
-/// A peek says of the same call what it answers, and what is left before it.
-pub fn check_peek(peeked: Reply, reply: Reply, call: &Call) -> Result<(), TestCaseError> {
-    prop_assert_eq!(peeked[0], reply[0], "{:?}", call);
-    let cost = call.cost as i64;
-    if reply[0] == 1 {
-        let before = [1, reply[1], reply[2] + cost, 0, peeked[4], reply[5]];
-        prop_assert_eq!(peeked, before, "{:?}", call);
-    } else if !call.force {
-        prop_assert_eq!(peeked, reply, "{:?}", call);
-    }
-    Ok(())
-}
-
-/// Asked again after the wait, the request is admitted; a millisecond sooner, it is not.
-fn check_wait(
-    log: &Memory,
-    denied: &Call,
-    wait_ms: u64,
-    windows: Lengths,
-) -> Result<(), TestCaseError> {
-    let after = |wait_ms: u64| {
-        let mut call = Call { force: false, ..denied.clone() };
-        (call.now_ms, call.clock_ms) = (denied.now_ms + wait_ms, denied.clock_ms + wait_ms);
-        let mut log = log.clone();
-        if windows == Lengths::Same {
             // A window longer than those that charged may find the key expired, and be admitted
             // sooner; one that was named all along may not.
-            log.expire(call.clock_ms);
+            check_wait(reply, &call, |call| log.admits(call, windows == Lengths::Same));
         }
-        i64::from(decide(&mut log, &request(&call)).unwrap().verdict.allowed)
-    };
-    prop_assert_eq!(after(wait_ms), 1, "after {} ms: {:?} on {:?}", wait_ms, denied, log);
-    prop_assert_eq!(after(wait_ms - 1), 0, "before {} ms: {:?} on {:?}", wait_ms, denied, log);
+    }
     Ok(())
 }
 
