@@ -31,8 +31,8 @@ impl CounterMemory {
     }
 
     /// Takes units back as `RL.REFUND` does, and answers how many.
-    pub fn refund(&mut self, units: u64, now_ms: u64) -> u64 {
-        let refunds = plan_counter_refunds(&self.counters, units, now_ms, now_ms);
+    pub fn refund(&mut self, units: u64, now_ms: u64, clock_ms: u64) -> u64 {
+        let refunds = plan_counter_refunds(&self.counters, units, now_ms, clock_ms);
         for refund in refunds.as_slice() {
             let window_ms = refund.counter.window_ms;
             self.counters.retain(|counter| counter.window_ms != window_ms);

@@ -246,7 +246,7 @@ proptest! {
             }
             // A counter from a clock far ahead is believed again when that time comes nearer.
             if reply[3] > 0 && !memory.decide(&call).clock_ahead {
-                check_wait(reply, &call, |call| memory.decide(call).verdict.allowed);
+                check_wait(reply, &call, &memory, |memory, call| memory.decide(call).verdict.allowed);
             }
         }
     }
@@ -306,7 +306,7 @@ proptest! {
                     let taken = left.min(*held);
                     (*held, left) = (*held - taken, left - taken);
                 }
-                prop_assert_eq!(memory.refund(units, now_ms), units - left);
+                prop_assert_eq!(memory.refund(units, now_ms, now_ms), units - left);
             } else {
                 let call = Call { cost: units, ..Call::new(&[(W, 1_000_000)], now_ms) };
                 memory.swc(&call);

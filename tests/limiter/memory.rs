@@ -72,13 +72,17 @@ impl Memory {
         reply(&decision.verdict)
     }
 
-    /// Whether the call would be admitted; `expiring`, the key is gone when its time has come.
+    /// Whether the windows would admit the call, though the log may be too full for it; `expiring`,
+    /// the key is gone when its time has come.
     pub fn admits(&self, call: &Call, expiring: bool) -> bool {
         let mut log = self.clone();
         if expiring {
             log.expire(call.clock_ms);
         }
-        decide(&mut log, &request(call)).unwrap().verdict.allowed
+        match decide(&mut log, &request(call)) {
+            Ok(decision) => decision.verdict.allowed,
+            Err(error) => error == LogError::Full,
+        }
     }
 
     /// What the server does before a call touches the key.

@@ -113,7 +113,7 @@ fn compare(calls: impl Iterator<Item = Call>, windows: Lengths) -> Result<(), Te
         if reply[3] > 0 {
             // A window longer than those that charged may find the key expired, and be admitted
             // sooner; one that was named all along may not.
-            check_wait(reply, &call, |call| log.admits(call, windows == Lengths::Same));
+            check_wait(reply, &call, &log, |log, call| log.admits(call, windows == Lengths::Same));
         }
     }
     Ok(())

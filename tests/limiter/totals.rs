@@ -50,7 +50,7 @@ fn a_merged_total_that_wraps_takes_the_merged_units_along() {
 fn the_model_wraps_alike() {
     for precision_ms in [None, Some(1), Some(1_000)] {
         let mut log = Memory::of(&[(NOW_MS - 5, u64::MAX - 20, 7)]);
-        let mut model = Model { entries: log.charged(), expires_at_ms: None };
+        let mut model = Model::of(log.charged());
         for step in 0..60 {
             let mut call = Call { precision_ms, ..call(1 + step % 3) };
             (call.now_ms, call.clock_ms) = (NOW_MS + step / 4, NOW_MS + step / 4);

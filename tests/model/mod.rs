@@ -4,6 +4,8 @@
 //! which something leaves. It knows nothing of running totals, look-ups or bisection, and shares no
 //! code with the module.
 
+#![allow(dead_code, reason = "no test uses all of it")]
+
 mod counters;
 
 pub use counters::CounterModel;
@@ -56,42 +58,91 @@ pub struct Charged {
 pub struct Model {
     pub entries: Vec<Charged>,
     pub expires_at_ms: Option<u64>,
+    /// Entries from which on the log is kept coarser; 0 for no bound.
+    pub max_entries: usize,
 }
 
 /// The six fields of a reply.
 pub type Reply = [i64; 6];
 
 impl Model {
+    /// A log of these entries, whose key never expires and that may grow.
+    pub fn of(entries: Vec<Charged>) -> Self {
+        Self { entries, ..Self::default() }
+    }
+
     /// Answers a call and charges what it charges.
     pub fn slide(&mut self, call: &Call) -> Reply {
-        if self.expires_at_ms.is_some_and(|expiry_ms| expiry_ms < call.clock_ms) {
-            *self = Self::default();
-        }
-        let clock_ahead = self.is_ahead_of(call);
-        let mut after = if clock_ahead { Self::default() } else { self.clone() };
+        self.try_slide(call).expect("the log can take the cost")
+    }
 
+    /// The same; `None` if the log cannot take the cost, and stays as it is.
+    pub fn try_slide(&mut self, call: &Call) -> Option<Reply> {
+        self.expire(call.clock_ms);
+        let clock_ahead = self.is_ahead_of(call);
+        let mut after = self.clone();
+        if clock_ahead {
+            after.forget();
+        }
+
+        let alone = after.is_alone(call);
         let allowed = after.admits(call, call.now_ms);
         let mut written = false;
         if (allowed || call.force) && call.cost > 0 {
-            written = after.charge(call);
+            let charged = after.charge(call, alone);
+            if charged < call.cost && !call.force {
+                return None;
+            }
+            written = charged > 0;
         }
         let reply = after.report(call, allowed);
         if written {
             *self = after;
-            self.trim_and_expire(call);
+            self.trim_and_expire(call, alone);
         }
-        reply
+        Some(reply)
+    }
+
+    /// Takes units back, the newest first, and answers how many.
+    pub fn refund(&mut self, units: u64) -> u64 {
+        let mut taken = 0;
+        while let Some(newest) = self.entries.last_mut().filter(|_| taken < units) {
+            let part = newest.cost.min(units - taken);
+            newest.cost -= part;
+            newest.total = newest.total.wrapping_sub(part);
+            taken += part;
+            self.entries.retain(|entry| entry.cost > 0);
+        }
+        if self.entries.is_empty() {
+            self.forget();
+        }
+        taken
+    }
+
+    /// The key is gone once its time has passed.
+    fn expire(&mut self, clock_ms: u64) {
+        if self.expires_at_ms.is_some_and(|expiry_ms| expiry_ms < clock_ms) {
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        *self = Self { max_entries: self.max_entries, ..Self::default() };
     }
 
     /// Whether the newest entry lies more than twice the longest window ahead: of the call's, and of
     /// what the expiry shows, which is a window and a quarter behind the stamp it was set with.
     fn is_ahead_of(&self, call: &Call) -> bool {
         let Some(newest) = self.entries.last() else { return false };
+        let longest_ms = call.longest_ms().max(self.shown_window_ms(newest, call));
+        newest.stamp_ms > call.now_ms.max(call.clock_ms) + 2 * longest_ms
+    }
+
+    /// The longest window that the expiry shows.
+    fn shown_window_ms(&self, newest: &Charged, call: &Call) -> u64 {
         let since_ms = newest.stamp_ms.max(call.clock_ms);
         let lives_ms = self.expires_at_ms.unwrap_or(0).saturating_sub(since_ms);
-        let shown_ms = lives_ms - lives_ms / 5;
-        let longest_ms = call.longest_ms().max(shown_ms.min(MAX_WINDOW_MS));
-        newest.stamp_ms > call.now_ms.max(call.clock_ms) + 2 * longest_ms
+        (lives_ms - lives_ms / 5).min(MAX_WINDOW_MS)
     }
 
     /// Units charged in `(at - window, ...)`.
@@ -132,21 +183,41 @@ impl Model {
         self.expires_at_ms.is_none_or(|expiry_ms| expiry_ms <= most_ms || expiry_ms > any_ms)
     }
 
-    /// Adds the entry, cut to what a log can hold; says whether anything was added.
-    fn charge(&mut self, call: &Call) -> bool {
-        let stored: u128 = self.entries.iter().map(|entry| u128::from(entry.cost)).sum();
-        let crowded =
-            self.entries.len() > MAX_TRIMMED || stored + u128::from(call.cost) > MAX_STORED_UNITS;
-        if crowded && self.is_alone(call) && self.has_left(call) {
-            *self = Self::default();
+    /// The precision that the call is charged with: its own, or a coarser one in a log of as many
+    /// entries as it may have.
+    fn precision_ms(&self, call: &Call, alone: bool) -> Option<u64> {
+        let Some(newest) = self.entries.last().filter(|_| self.max_entries > 0) else {
+            return call.precision_ms;
+        };
+        if self.entries.len() < self.max_entries {
+            return call.precision_ms;
         }
-        let stored: u128 = self.entries.iter().map(|entry| u128::from(entry.cost)).sum();
-        let cost = u128::from(call.cost).min(MAX_STORED_UNITS - stored) as u64;
-        assert!(cost == call.cost || call.force, "the model knows no full logs");
+        let mut longest_ms = call.longest_ms();
+        if !alone {
+            // A longer window uses it, which its expiry shows, and how far back it reaches.
+            let reaches_ms = newest.stamp_ms - self.entries[0].stamp_ms;
+            longest_ms = longest_ms.max(reaches_ms).max(self.shown_window_ms(newest, call));
+        }
+        call.precision_ms.max(Some(longest_ms.div_ceil(self.max_entries as u64)))
+    }
+
+    fn units(&self) -> u128 {
+        self.entries.iter().map(|entry| u128::from(entry.cost)).sum()
+    }
+
+    /// Adds the entry, cut to what a log can hold; answers how much was added.
+    fn charge(&mut self, call: &Call, alone: bool) -> u64 {
+        let crowded = self.entries.len() > MAX_TRIMMED
+            || self.units() + u128::from(call.cost) > MAX_STORED_UNITS;
+        if crowded && alone && self.has_left(call) {
+            self.forget();
+        }
+        let call = Call { precision_ms: self.precision_ms(call, alone), ..call.clone() };
+        let cost = u128::from(call.cost).min(MAX_STORED_UNITS - self.units()) as u64;
         if cost == 0 {
-            return false;
+            return 0;
         }
-        let mut entry = Charged { stamp_ms: self.stamp_ms(call), total: cost, cost };
+        let mut entry = Charged { stamp_ms: self.stamp_ms(&call), total: cost, cost };
         if let Some(newest) = self.entries.last().copied() {
             let total = u128::from(newest.total) + u128::from(cost);
             entry.total = total as u64;
@@ -159,12 +230,12 @@ impl Model {
             }
         }
         self.entries.push(entry);
-        true
+        cost
     }
 
-    fn trim_and_expire(&mut self, call: &Call) {
+    fn trim_and_expire(&mut self, call: &Call, alone: bool) {
         let newest = *self.entries.last().unwrap();
-        if self.is_alone(call) {
+        if alone {
             let mut trimmed = 0;
             while trimmed < MAX_TRIMMED
                 && self.entries[0].stamp_ms + call.longest_ms() <= call.now_ms
