@@ -22,7 +22,7 @@ LIBRARY = $(CARGO_TARGET_DIR)/release/librl.so
 .DEFAULT_GOAL = build
 # Cargo uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: build run test full fuzz setup install uninstall fmt lint clean help
+.PHONY: build run test full fuzz fuzz-pure setup install uninstall fmt lint clean help
 
 # --- Build, run, test ---------------------------------------------------------
 
@@ -45,9 +45,14 @@ full: export RL_STREAM_REQUESTS ?= 1000000
 full: test ## the same with many more random cases; takes long
 
 fuzz: export RL_FUZZ_CALLS ?= 10000000
-fuzz: setup build ## send millions of hostile calls to a server (RL_SEED= REDIS_SERVER=)
+fuzz: setup build fuzz-pure ## both kinds: then send millions of hostile calls to a server (RL_SEED=)
 	RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" \
 	    cargo test --locked --test server hostile -- --nocapture
+
+fuzz-pure: export FUZZ_SECONDS ?= 300
+fuzz-pure: ## fuzz parsing and deciding, guided by coverage (FUZZ_SECONDS= for each target, RL_SEED=)
+	@scripts/setup.sh cc c++
+	@scripts/fuzz.sh
 
 setup: ## install what building, running and testing need, if it is missing
 	@scripts/setup.sh cc libclang server
@@ -88,5 +93,5 @@ clean: ## remove all that was built, and the data of `make run`
 	cargo clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
 	    while IFS='|' read -r goal what; do printf '  make %-10s %s\n' "$$goal" "$$what"; done

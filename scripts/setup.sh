@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs those of the things named that are missing, and is silent if none is.
 #
-#   setup.sh [cc] [libclang] [server]
+#   setup.sh [cc] [c++] [libclang] [server]
 #
 # cc        a C compiler: the redis-module crate has a stub in C, and rustc links with it
+# c++       a C++ compiler: the fuzzer is written in it
 # libclang  for bindgen, which reads the server's C header while the redis-module crate is built
 # server    redis-server or valkey-server; not looked for if REDIS_SERVER names one
 set -euo pipefail
@@ -38,6 +39,7 @@ packages=()
 for thing in "$@"; do
     case $thing in
         cc) command -v cc >/dev/null || packages+=(gcc libc6-dev) ;;
+        c++) command -v c++ >/dev/null || packages+=(g++) ;;
         libclang) has_libclang || packages+=(libclang-dev) ;;
         server) has_server >/dev/null || packages+=(redis-server) ;;
         *) fail "setup.sh: what is '$thing'?" ;;
@@ -47,7 +49,7 @@ done
 
 by_hand() {
     fail "$1 Install these yourself, then run make again: ${packages[*]}" \
-        "(Debian's names. Fedora: gcc clang-devel valkey. Arch: gcc clang valkey.)"
+        "(Debian's names. Fedora: gcc gcc-c++ clang-devel valkey. Arch: gcc clang valkey.)"
 }
 
 command -v apt-get >/dev/null || by_hand "Something is missing, and there is no apt-get here to install it."
