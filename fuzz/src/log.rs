@@ -39,9 +39,10 @@ fn play(input: &mut Unstructured) -> Result<()> {
 
 /// An empty log, or one that a first charge of any size is in: near the end of totals, or of room.
 fn first_log(input: &mut Unstructured, stream: &Stream) -> Result<Memory> {
+    // Where its stamps stay near the clock: in more than one entry, for one set of windows.
     let bounded = stream.windows_stay() && stream.time != Time::Own;
     let max_entries = match bounded && input.ratio(1, 4)? {
-        true => input.int_in_range(1..=20)?,
+        true => input.int_in_range(2..=20)?,
         false => 0,
     };
     if input.ratio(3, 4)? {
