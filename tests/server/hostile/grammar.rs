@@ -131,7 +131,8 @@ fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }
 
-fn number(word: &[u8]) -> Option<u64> {
+/// A plain number: digits alone, no more of them than it takes, up to 2^64 - 1.
+pub fn number(word: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(word).ok()?;
     let number: u64 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)

@@ -2,6 +2,7 @@
 //! so, and every other type.
 
 use super::bytes::Words;
+use super::form::{are_counters, are_no_log};
 use crate::client::Client;
 use crate::random::Random;
 
@@ -100,6 +101,8 @@ pub struct Planted {
     pub is_table: bool,
     /// Whether each look at it takes long.
     pub is_huge: bool,
+    /// Whether it is of the form that the module writes, if that is known.
+    pub is_ours: Option<bool>,
 }
 
 /// Puts things at keys.
@@ -176,7 +179,13 @@ impl Planter {
         let is_table = commands.len() > 1
             || fields.len() > MOST_COMPACT_FIELDS
             || fields.iter().any(|(name, value)| is_long(name) || is_long(value));
-        Planted { commands, is_hash: true, is_table, is_huge: grown == HUGE }
+        let is_ours = match (are_counters(&fields), grown, left) {
+            (true, 0, _) => Some(true),
+            // A table that has shrunk may be too long to read, whatever is left in it.
+            (true, _, 0) => None,
+            _ => Some(false),
+        };
+        Planted { commands, is_hash: true, is_table, is_huge: grown == HUGE, is_ours }
     }
 
     fn other(&self, random: &mut Random, key: &[u8]) -> Planted {
@@ -224,11 +233,14 @@ fn grown(random: &mut Random) -> (u64, u64) {
 type Entry = (Vec<u8>, Vec<u8>);
 
 fn log(random: &mut Random, key: &[u8], time_ms: u64) -> Planted {
-    let mut entries = entries(random, time_ms);
+    let (mut entries, units) = entries(random, time_ms);
+    // More may look like fewer, for totals wrap.
+    let mut is_ours = (units <= i64::MAX as u128).then_some(true);
     if random.once_in(2) {
         for _ in 0..=random.below(2) {
             spoil_log(random, &mut entries);
         }
+        is_ours = if are_no_log(&entries) { Some(false) } else { None };
     }
     let mut commands = vec![command("ZADD #", key)];
     commands[0].extend(entries.into_iter().flat_map(|(score, member)| [score, member]));
@@ -237,11 +249,11 @@ fn log(random: &mut Random, key: &[u8], time_ms: u64) -> Planted {
         commands.push(command(&format!("ZADD # 0 {long}"), key));
         commands.push(command(&format!("ZREM # {long}"), key));
     }
-    Planted { commands, ..Planted::default() }
+    Planted { commands, is_ours, ..Planted::default() }
 }
 
-/// A log as the module writes it.
-fn entries(random: &mut Random, time_ms: u64) -> Vec<Entry> {
+/// A log as the module writes it, but for the units that it has: their number.
+fn entries(random: &mut Random, time_ms: u64) -> (Vec<Entry>, u128) {
     let count = match random.below(4_000) {
         0..2 => 4_200,
         2..100 => 120 + random.below(400),
@@ -273,7 +285,8 @@ fn entries(random: &mut Random, time_ms: u64) -> Vec<Entry> {
     let entry = |(stamp_ms, total, cost): (u64, u64, u64)| {
         (stamp_ms.to_string().into_bytes(), member(total.into(), cost.into()))
     };
-    charges.into_iter().map(entry).collect()
+    let units = charges.iter().map(|(_, _, cost)| u128::from(*cost)).sum();
+    (charges.into_iter().map(entry).collect(), units)
 }
 
 fn member(total: u128, cost: u128) -> Vec<u8> {

@@ -5,6 +5,7 @@
 
 mod bytes;
 mod calls;
+mod form;
 mod grammar;
 mod keys;
 mod rules;
@@ -170,12 +171,15 @@ impl Hostility {
             let is_error = matches!(reply, Value::ServerError(_));
             assert!(!is_error, "{} was answered {reply:?}", shown(command));
         }
-        let mut before = state(replies);
+        let planted = state(replies);
+        let mut before = planted.clone();
         for (number, call) in round.calls.iter().enumerate() {
             let answer = call.answer(replies);
             let after = state(replies);
             let asked = asked(call, self.clock_ms);
-            let change = Change { before: &before, after: &after, seen_ms };
+            // What the module writes stays of its form; any other only while it is as it was.
+            let is_ours = round.planted.is_ours.filter(|is_ours| *is_ours || before == planted);
+            let change = Change { before: &before, after: &after, seen_ms, is_ours };
             let sort = judge(call, asked.as_ref(), &answer, &change).unwrap_or_else(|rule| {
                 panic!(
                     "broken: {rule}\nasked  {asked:?}\nanswer {answer:?}\nbefore {before:?}\n\

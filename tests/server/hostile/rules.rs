@@ -30,6 +30,8 @@ pub struct Change<'a> {
     pub after: &'a State,
     /// A time after the call: a key that expires before it may have gone by itself.
     pub seen_ms: i64,
+    /// Whether the key, if there was one, was of the module's form, if that is known.
+    pub is_ours: Option<bool>,
 }
 
 impl Change<'_> {
@@ -124,7 +126,13 @@ fn fits(
         "foreign hash" => "hash",
         _ => kind,
     };
-    rule(kind == only, "an error of a log is of a sorted set, one of counters of a hash")
+    rule(kind == only, "an error of a log is of a sorted set, one of counters of a hash")?;
+    let can_tell = !matches!(sort, "wrong type" | "listed" | "reset") && kind != "none";
+    match change.is_ours.filter(|_| can_tell) {
+        Some(true) => rule(!sort.starts_with("foreign"), "what the module writes, it takes"),
+        Some(false) => rule(sort.starts_with("foreign"), "what is of another form is refused"),
+        None => Ok(()),
+    }
 }
 
 fn verdict_sort(
@@ -235,10 +243,19 @@ mod tests {
 
     /// Judges an answer to the call of that line, which made `after` of the log "before".
     fn judged(line: &str, answer: Value, after: State) -> Result<&'static str, &'static str> {
+        judged_of_form(line, answer, after, None)
+    }
+
+    fn judged_of_form(
+        line: &str,
+        answer: Value,
+        after: State,
+        is_ours: Option<bool>,
+    ) -> Result<&'static str, &'static str> {
         let commands = ["rl.slide", "rl.swc", "rl.peek", "rl.refund", "rl.denied"];
         let command = commands.into_iter().find(|command| line.starts_with(command)).unwrap();
         let call = Call { command, words: words(line), way: Way::Direct };
-        let change = Change { before: &log("before"), after: &after, seen_ms: 1_000_000 };
+        let change = Change { before: &log("before"), after: &after, seen_ms: 1_000_000, is_ours };
         judge(&call, asked(&call, 1_000_000).as_ref(), &answer, &change)
     }
 
@@ -312,5 +329,16 @@ mod tests {
             let found = judged(line, answer.clone(), log(after));
             assert!(found.is_err(), "{line}, {answer:?}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_foreign_key_must_be_refused_and_no_other() {
+        let (line, refused) =
+            ("rl.refund k 5", "ERR the sorted set at this key was not written by RL.SLIDE");
+        let judged = |answer, is_ours| judged_of_form(line, answer, log("before"), Some(is_ours));
+        assert_eq!(judged(error(refused), false), Ok("foreign log"));
+        assert!(judged(error(refused), true).is_err());
+        assert_eq!(judged(Value::Int(0), true), Ok("refunded nothing"));
+        assert!(judged(Value::Int(0), false).is_err());
     }
 }
