@@ -27,12 +27,19 @@ pub struct Setup {
     module_arguments: Vec<String>,
     tcp: bool,
     options: Vec<String>,
+    env: Vec<(&'static str, PathBuf)>,
 }
 
 impl Setup {
     /// A server with the module, a socket in its own directory, and nothing kept on disk.
     pub fn new() -> Setup {
-        Setup { module: true, module_arguments: Vec::new(), tcp: false, options: Vec::new() }
+        Setup {
+            module: true,
+            module_arguments: Vec::new(),
+            tcp: false,
+            options: Vec::new(),
+            env: Vec::new(),
+        }
     }
 
     /// The server does not load the module.
@@ -58,6 +65,12 @@ impl Setup {
         let (name, values) = line.split_once(' ').expect("an option has a value");
         self.options.push(format!("--{name}"));
         self.options.extend(values.split(' ').map(String::from));
+        self
+    }
+
+    /// A path in the server's environment.
+    pub fn env(mut self, name: &'static str, path: PathBuf) -> Setup {
+        self.env.push((name, path));
         self
     }
 
@@ -176,6 +189,7 @@ impl Process {
             .args(base_options(dir, port))
             .args(&setup.options)
             .args(module_options(setup))
+            .envs(setup.env.iter().cloned())
             .stdin(Stdio::null())
             .stderr(log.try_clone().unwrap())
             .stdout(log)
@@ -315,11 +329,12 @@ fn module_options(setup: &Setup) -> Vec<String> {
     options
 }
 
-/// A directory of one server, removed with all that is in it.
-struct Dir(PathBuf);
+/// A directory of one server, or of a clock, removed with all that is in it.
+pub struct Dir(PathBuf);
 
 impl Dir {
-    fn fresh() -> Dir {
+    /// A new and empty one.
+    pub fn fresh() -> Dir {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("rl-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(name);

@@ -1,8 +1,9 @@
 //! The commands inside a real `redis-server`, one server per test.
 //!
 //! The tests hold the contract from outside: they know the replies, the stored form, the effects and the
-//! errors that are promised, and nothing of the code. Time comes in through `AT` or through planted
-//! entries, never through sleeping, so that no verdict depends on how fast the machine is.
+//! errors that are promised, and nothing of the code. Time comes in through `AT`, through planted
+//! entries or through a [`clock::Clock`], never through sleeping, so that no verdict depends on how fast
+//! the machine is.
 //!
 //! `RL_MODULE` names the module to load (else it is built), `REDIS_SERVER` the server to load it into.
 
@@ -11,6 +12,7 @@ mod model;
 
 mod cli;
 mod client;
+mod clock;
 mod dataset;
 mod harness;
 mod journal;
@@ -19,6 +21,11 @@ mod random_calls;
 mod wire;
 
 mod arguments;
+mod clock_at;
+mod clock_exact;
+mod clock_load;
+mod clock_steps;
+mod clock_walk;
 mod counter_effects;
 mod counter_foreign;
 mod counter_replies;
