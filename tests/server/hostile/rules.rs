@@ -37,11 +37,21 @@ pub struct Change<'a> {
 impl Change<'_> {
     /// Whether the key may have expired at any moment of all this.
     pub fn may_expire(&self) -> bool {
-        [self.before, self.after].iter().any(|state| (0..=self.seen_ms).contains(&state.expiry_ms))
+        self.has_passed(self.before) || self.has_passed(self.after)
+    }
+
+    fn has_passed(&self, state: &State) -> bool {
+        (0..=self.seen_ms).contains(&state.expiry_ms)
     }
 
     fn is_none(&self) -> bool {
-        self.before == self.after || (self.may_expire() && *self.after == State::none())
+        let (before, after) = (self.before, self.after);
+        // Before 7.0 a script tells the expiry, and to it one that has just passed is the present.
+        let is_going = self.has_passed(before)
+            && self.has_passed(after)
+            && (&before.kind, &before.payload) == (&after.kind, &after.payload);
+        let is_gone = self.may_expire() && *after == State::none();
+        before == after || is_going || is_gone
     }
 }
 
