@@ -34,7 +34,7 @@ impl Command for Refund {
                 drop(stored);
                 let units = refunds.units();
                 if units > 0 {
-                    store::apply_counter_refunds(context, key, &refunds);
+                    store::apply_counter_refunds(context, key, &refunds)?;
                 }
                 units
             }

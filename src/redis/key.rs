@@ -21,6 +21,10 @@ pub enum Kind {
     Other,
 }
 
+/// Fields are named by C strings, and those that are new count among those set.
+const HASH_SET_FLAGS: c_int =
+    (raw::REDISMODULE_HASH_CFIELDS | raw::REDISMODULE_HASH_COUNT_ALL) as c_int;
+
 /// An open key, closed when it goes: a fault leaves none open. Only one can be open at a time.
 pub struct Key<'a> {
     raw: NonNull<raw::RedisModuleKey>,
@@ -217,29 +221,56 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// Gives a field of a hash a value, creating field and hash if need be.
-    ///
-    /// The server refuses that only for a key that holds another type or is not open for writing.
-    pub fn set_field(&mut self, name: &CStr, value: Text) {
-        // SAFETY: the key is open; the name is a C string, its value a string that the server
-        // copies, and NULL ends them.
-        unsafe { self.set(name, value.as_ptr()) };
+    /// Gives a field of a hash a value, creating field and hash if need be; says whether that worked.
+    #[must_use]
+    pub fn set_field(&mut self, name: &CStr, value: Text) -> bool {
+        // SAFETY: the key is open; the server refuses one that holds another type or is not open for
+        // writing. The name is a C string, its value a string that the server copies, and NULL ends
+        // them.
+        1 == unsafe {
+            let set = required(raw::RedisModule_HashSet);
+            let (name, value) = (name.as_ptr(), value.as_ptr());
+            set(self.as_ptr(), HASH_SET_FLAGS, name, value, ptr::null::<c_char>())
+        }
     }
 
-    /// Removes a field of a hash.
-    pub fn remove_field(&mut self, name: &CStr) {
+    /// Gives three fields of a hash a value each, all or none; says whether that worked.
+    #[must_use]
+    pub fn set_fields(&mut self, names: [&CStr; 3], values: [Text; 3]) -> bool {
+        // SAFETY: as above, three times.
+        3 == unsafe { self.set_three(names, values.map(Text::as_ptr)) }
+    }
+
+    /// Removes three fields of a hash; says whether all of them were there.
+    #[must_use]
+    pub fn remove_fields(&mut self, names: [&CStr; 3]) -> bool {
         /// What the module API calls `REDISMODULE_HASH_DELETE`: no string, but a mark.
         const DELETE: *mut raw::RedisModuleString = ptr::without_provenance_mut(1);
-        // SAFETY: as above, with the mark as value.
-        unsafe { self.set(name, DELETE) };
+        // SAFETY: as above, with the mark as values.
+        3 == unsafe { self.set_three(names, [DELETE; 3]) }
     }
 
-    unsafe fn set(&mut self, name: &CStr, value: *mut raw::RedisModuleString) {
-        // SAFETY: the caller's.
+    /// # Safety
+    /// The values are strings, or the mark that deletes.
+    unsafe fn set_three(
+        &mut self,
+        names: [&CStr; 3],
+        values: [*mut raw::RedisModuleString; 3],
+    ) -> c_int {
+        // SAFETY: the caller's, and as above.
         unsafe {
             let set = required(raw::RedisModule_HashSet);
-            let flags = raw::REDISMODULE_HASH_CFIELDS as c_int;
-            set(self.as_ptr(), flags, name.as_ptr(), value, ptr::null::<c_char>());
+            set(
+                self.as_ptr(),
+                HASH_SET_FLAGS,
+                names[0].as_ptr(),
+                values[0],
+                names[1].as_ptr(),
+                values[1],
+                names[2].as_ptr(),
+                values[2],
+                ptr::null::<c_char>(),
+            )
         }
     }
 

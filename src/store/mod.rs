@@ -29,6 +29,11 @@ pub enum Stored<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteFailed;
 
+/// What the server says of a write, as a result.
+fn written(done: bool) -> Result<(), WriteFailed> {
+    if done { Ok(()) } else { Err(WriteFailed) }
+}
+
 /// Opens the limiter at `name`, changing nothing.
 pub fn load<'a>(context: &'a Context, name: Text) -> Stored<'a> {
     let Some(key) = Key::open_to_read(context, name) else { return Stored::Nothing };

@@ -1,6 +1,6 @@
 //! A limiter open for writing: here, for replicas and the AOF, and for who listens.
 
-use super::WriteFailed;
+use super::{WriteFailed, written};
 use crate::limiter::MAX_WINDOWS;
 use crate::redis::{Context, EventClass, Key, Kind, Text};
 use std::ffi::CStr;
@@ -46,7 +46,7 @@ impl<'a> Writer<'a> {
     /// If the server refuses it.
     pub fn set_expiry(&mut self, at_ms: u64) -> Result<(), WriteFailed> {
         let at_ms = at_ms as i64;
-        self.key.set_expires_at_ms(at_ms).then_some(()).ok_or(WriteFailed)?;
+        written(self.key.set_expires_at_ms(at_ms))?;
         self.context.replicate_pexpireat(self.name, at_ms);
         self.note(EventClass::Generic, c"expire");
         Ok(())

@@ -15,7 +15,7 @@ use crate::journal::Journal;
 use crate::wire::Wire;
 
 /// How long a server may take to start, and how long any condition may take to come true.
-pub const DEADLINE: Duration = Duration::from_secs(20);
+pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// How often something that is not yet true is looked at again.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// What a server is started with.
 #[derive(Clone)]
 pub struct Setup {
-    module: bool,
+    module: Option<String>,
     module_arguments: Vec<String>,
     tcp: bool,
     options: Vec<String>,
@@ -34,7 +34,7 @@ impl Setup {
     /// A server with the module, a socket in its own directory, and nothing kept on disk.
     pub fn new() -> Setup {
         Setup {
-            module: true,
+            module: Some(module_path()),
             module_arguments: Vec::new(),
             tcp: false,
             options: Vec::new(),
@@ -44,7 +44,13 @@ impl Setup {
 
     /// The server does not load the module.
     pub fn without_module(mut self) -> Setup {
-        self.module = false;
+        self.module = None;
+        self
+    }
+
+    /// The server loads the module in this file, and not the one under test.
+    pub fn module_file(mut self, path: &Path) -> Setup {
+        self.module = Some(path.to_str().expect("the path is text").to_string());
         self
     }
 
@@ -321,10 +327,8 @@ fn base_options(dir: &Path, port: Option<u16>) -> Vec<String> {
 }
 
 fn module_options(setup: &Setup) -> Vec<String> {
-    if !setup.module {
-        return Vec::new();
-    }
-    let mut options = vec!["--loadmodule".into(), module_path()];
+    let Some(module) = &setup.module else { return Vec::new() };
+    let mut options = vec!["--loadmodule".into(), module.clone()];
     options.extend_from_slice(&setup.module_arguments);
     options
 }

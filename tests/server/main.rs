@@ -7,6 +7,9 @@
 //!
 //! `RL_MODULE` names the module to load (else it is built), `REDIS_SERVER` the server to load it into.
 
+#[allow(dead_code, reason = "only the build is needed here, not which tests catch which bug")]
+#[path = "../broken/mod.rs"]
+mod broken;
 #[path = "../model/mod.rs"]
 mod model;
 
@@ -35,6 +38,7 @@ mod denied;
 mod docs;
 mod events;
 mod expiry;
+mod faults;
 mod foreign;
 mod hostile;
 mod info;

@@ -18,7 +18,7 @@ impl Wire {
     pub fn connect(dir: &Path) -> Wire {
         let stream = UnixStream::connect(socket_path(dir))
             .unwrap_or_else(|error| panic!("cannot connect: {error}; the log:\n{}", read_log(dir)));
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
         Wire { stream: BufReader::new(stream), dir: dir.into() }
     }
 

@@ -4,8 +4,8 @@ use super::field::{Name, Part};
 use crate::decimal::Digits;
 use crate::limiter::{Counter, CounterChange, CounterCharge, CounterRefund, CounterRefunds};
 use crate::redis::{Context, EventClass, OwnedText, Text};
-use crate::store::WriteFailed;
 use crate::store::writer::Writer;
+use crate::store::{WriteFailed, written};
 
 /// Writes `change` to the counters at `name`.
 ///
@@ -14,7 +14,7 @@ use crate::store::writer::Writer;
 /// key is closed.
 ///
 /// # Errors
-/// If the server refuses the expiry; what was written up to then is replicated.
+/// If the server refuses a write; what was written up to then is replicated.
 pub fn apply(context: &Context, name: Text, change: &CounterChange) -> Result<(), WriteFailed> {
     let mut hash = Writer::open(context, name);
     let outcome = charge(&mut hash, change);
@@ -25,25 +25,27 @@ pub fn apply(context: &Context, name: Text, change: &CounterChange) -> Result<()
 /// Takes back what `refunds` says from the counters at `name`.
 ///
 /// Replicated and told as [`apply`] does.
-pub fn refund(context: &Context, name: Text, refunds: &CounterRefunds) {
+///
+/// # Errors
+/// If the server refuses a write; what was written up to then is replicated.
+pub fn refund(context: &Context, name: Text, refunds: &CounterRefunds) -> Result<(), WriteFailed> {
     let mut hash = Writer::open(context, name);
-    if !hash.is_empty() {
-        take_back(&mut hash, refunds);
-    }
+    let outcome = if hash.is_empty() { Ok(()) } else { take_back(&mut hash, refunds) };
     hash.close();
+    outcome
 }
 
 fn charge(hash: &mut Writer, change: &CounterChange) -> Result<(), WriteFailed> {
     let is_new = hash.is_empty();
     for CounterCharge { counter, added, starts } in change.charges() {
         if *starts || is_new {
-            start(hash, counter);
+            start(hash, counter)?;
         } else {
-            add(hash, counter, Part::Current, *added as i64);
+            add(hash, counter, Part::Current, *added as i64)?;
         }
     }
     for counter in change.removed() {
-        remove(hash, counter);
+        remove(hash, counter)?;
     }
     if is_new || change.expiry_due {
         hash.set_expiry(change.expires_at_ms)?;
@@ -51,47 +53,54 @@ fn charge(hash: &mut Writer, change: &CounterChange) -> Result<(), WriteFailed> 
     Ok(())
 }
 
-fn take_back(hash: &mut Writer, refunds: &CounterRefunds) {
+fn take_back(hash: &mut Writer, refunds: &CounterRefunds) -> Result<(), WriteFailed> {
     for CounterRefund { counter, current, previous } in refunds.as_slice() {
         for (part, taken) in [(Part::Current, *current), (Part::Previous, *previous)] {
             if taken > 0 {
-                add(hash, counter, part, -(taken as i64));
+                add(hash, counter, part, -(taken as i64))?;
             }
         }
     }
+    Ok(())
 }
 
-/// Writes all of a counter.
-fn start(hash: &mut Writer, counter: &Counter) {
+/// Writes all of a counter, in one write: what replicas get is one command, too.
+fn start(hash: &mut Writer, counter: &Counter) -> Result<(), WriteFailed> {
     let names = Part::ALL.map(|part| Name::of(counter.window_ms, part));
+    let names = names.each_ref().map(Name::as_c_str);
     let values = Part::ALL.map(|part| part.of(counter));
-    for (field, value) in names.iter().zip(values) {
-        hash.key.set_field(field.as_c_str(), text_of(value).text());
-    }
-    let [start, current, previous] = names.each_ref().map(Name::as_c_str);
+    let texts = values.map(text_of);
+    written(hash.key.set_fields(names, texts.each_ref().map(OwnedText::text)))?;
+    let [start, current, previous] = names;
     let [start_ms, current_units, previous_units] = values.map(|value| value as i64);
     let fields = [(start, start_ms), (current, current_units), (previous, previous_units)];
     hash.context.replicate_hset(hash.name, fields);
     hash.note(EventClass::Hash, c"hset");
+    Ok(())
 }
 
 /// Writes one part of `counter`, which differs by `increment` from what is stored.
-fn add(hash: &mut Writer, counter: &Counter, part: Part, increment: i64) {
-    let field = Name::of(counter.window_ms, part);
-    hash.key.set_field(field.as_c_str(), text_of(part.of(counter)).text());
-    hash.context.replicate_hincrby(hash.name, field.as_c_str(), increment);
+fn add(
+    hash: &mut Writer,
+    counter: &Counter,
+    part: Part,
+    increment: i64,
+) -> Result<(), WriteFailed> {
+    let name = Name::of(counter.window_ms, part);
+    written(hash.key.set_field(name.as_c_str(), text_of(part.of(counter)).text()))?;
+    hash.context.replicate_hincrby(hash.name, name.as_c_str(), increment);
     hash.note(EventClass::Hash, c"hincrby");
+    Ok(())
 }
 
 /// Removes all of a counter.
-fn remove(hash: &mut Writer, counter: &Counter) {
+fn remove(hash: &mut Writer, counter: &Counter) -> Result<(), WriteFailed> {
     let names = Part::ALL.map(|part| Name::of(counter.window_ms, part));
-    let fields = names.each_ref().map(Name::as_c_str);
-    for field in fields {
-        hash.key.remove_field(field);
-    }
-    hash.context.replicate_hdel(hash.name, fields);
+    let names = names.each_ref().map(Name::as_c_str);
+    written(hash.key.remove_fields(names))?;
+    hash.context.replicate_hdel(hash.name, names);
     hash.note(EventClass::Hash, c"hdel");
+    Ok(())
 }
 
 fn text_of(value: u64) -> OwnedText {

@@ -4,8 +4,8 @@ use super::member::{self, Member};
 use crate::decimal::Digits;
 use crate::limiter::{Change, Entry, MAX_TRIMMED, Refund};
 use crate::redis::{Context, EventClass, OwnedText, Text};
-use crate::store::WriteFailed;
 use crate::store::writer::Writer;
+use crate::store::{WriteFailed, written};
 
 /// Writes `change` to the log at `name`, and tells how many entries were trimmed.
 ///
@@ -42,9 +42,12 @@ fn charge(log: &mut Writer, change: &Change) -> Result<u64, WriteFailed> {
     let is_new = log.is_empty();
     add(log, &change.entry)?;
     if let Some(replaced) = &change.replaced {
-        remove(log, replaced);
+        remove(log, replaced)?;
     }
-    let trimmed = change.trim_until_ms.map_or(0, |until_ms| trim(log, until_ms));
+    let trimmed = match change.trim_until_ms {
+        Some(until_ms) => trim(log, until_ms)?,
+        None => 0,
+    };
     if is_new || change.expiry_due {
         log.set_expiry(change.expires_at_ms)?;
     }
@@ -52,16 +55,16 @@ fn charge(log: &mut Writer, change: &Change) -> Result<u64, WriteFailed> {
 }
 
 fn take_back(log: &mut Writer, refund: &Refund) -> Result<(), WriteFailed> {
-    remove_newest(log, refund.removed);
+    remove_newest(log, refund.removed)?;
     if let Some((former, shrunk)) = &refund.shrunk {
         add(log, shrunk)?;
-        remove(log, former);
+        remove(log, former)?;
     }
     Ok(())
 }
 
 fn unlink(log: &mut Writer) -> Result<(), WriteFailed> {
-    log.key.unlink().then_some(()).ok_or(WriteFailed)?;
+    written(log.key.unlink())?;
     log.context.replicate_unlink(log.name);
     log.note(EventClass::Generic, c"del");
     Ok(())
@@ -69,19 +72,19 @@ fn unlink(log: &mut Writer) -> Result<(), WriteFailed> {
 
 fn add(log: &mut Writer, entry: &Entry) -> Result<(), WriteFailed> {
     let member = OwnedText::new(Member::of(entry).as_bytes());
-    log.key.add(member::score_of(entry), member.text()).then_some(()).ok_or(WriteFailed)?;
+    written(log.key.add(member::score_of(entry), member.text()))?;
     let score = Digits::of(entry.stamp_ms);
     log.context.replicate_zadd(log.name, score.as_bytes(), member.text());
     log.note(EventClass::SortedSet, c"zadd");
     Ok(())
 }
 
-fn remove(log: &mut Writer, entry: &Entry) {
+fn remove(log: &mut Writer, entry: &Entry) -> Result<(), WriteFailed> {
     let member = OwnedText::new(Member::of(entry).as_bytes());
-    if log.key.remove(member.text()) {
-        log.context.replicate_zrem(log.name, member.text());
-        log.note(EventClass::SortedSet, c"zrem");
-    }
+    written(log.key.remove(member.text()))?;
+    log.context.replicate_zrem(log.name, member.text());
+    log.note(EventClass::SortedSet, c"zrem");
+    Ok(())
 }
 
 /// Removes entries from the old end, up to those stamped `until_ms`, and tells how many. Stops at
@@ -89,28 +92,26 @@ fn remove(log: &mut Writer, entry: &Entry) {
 ///
 /// One seek and one removal each: a removal ends the seek, and calling the server's own command pays
 /// from about five entries on, which only a backlog has.
-fn trim(log: &mut Writer, until_ms: u64) -> u64 {
+fn trim(log: &mut Writer, until_ms: u64) -> Result<u64, WriteFailed> {
     let mut range = Range { log, removed: 0, end: End::Oldest };
     for _ in 0..MAX_TRIMMED {
         let oldest = range.log.key.first_in(f64::NEG_INFINITY, until_ms as f64);
-        let is_gone = oldest.is_some_and(|(score, text)| {
-            member::parse(score, text.text().bytes()).is_some() && range.remove(text.text())
-        });
-        if !is_gone {
-            break;
-        }
+        let ours =
+            oldest.filter(|(score, text)| member::parse(*score, text.text().bytes()).is_some());
+        let Some((_, member)) = ours else { break };
+        range.remove(member.text())?;
     }
-    range.removed as u64
+    Ok(range.removed as u64)
 }
 
-fn remove_newest(log: &mut Writer, count: u64) {
+fn remove_newest(log: &mut Writer, count: u64) -> Result<(), WriteFailed> {
     let mut range = Range { log, removed: 0, end: End::Newest };
     for _ in 0..count {
         let newest = range.log.key.last_in(f64::NEG_INFINITY, f64::INFINITY);
-        if !newest.is_some_and(|(_, text)| range.remove(text.text())) {
-            break;
-        }
+        let Some((_, member)) = newest else { break };
+        range.remove(member.text())?;
     }
+    Ok(())
 }
 
 /// Entries being removed from one end: replicated as one command when done, or when a fault ends it.
@@ -126,10 +127,10 @@ enum End {
 }
 
 impl Range<'_, '_> {
-    fn remove(&mut self, member: Text) -> bool {
-        let is_gone = self.log.key.remove(member);
-        self.removed += i64::from(is_gone);
-        is_gone
+    fn remove(&mut self, member: Text) -> Result<(), WriteFailed> {
+        written(self.log.key.remove(member))?;
+        self.removed += 1;
+        Ok(())
     }
 }
 

@@ -1,0 +1,4 @@
+//! A second build of the crate, broken on purpose.
+
+pub mod bugs;
+pub mod build;
