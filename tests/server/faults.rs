@@ -214,7 +214,7 @@ fn inside_a_transaction_and_a_script() {
                 wire.ask(line);
             }
             let answer = wire.ask("EXEC");
-            assert_eq!(wire.ask("WAIT 1 20000"), ":1\r\n");
+            assert_eq!(wire.ask("WAIT 1 100000"), ":1\r\n");
             answer
         });
         assert!(struck && answer.starts_with(&format!("*2\r\n-{error}")), "{answer}");

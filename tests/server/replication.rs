@@ -20,7 +20,7 @@ pub fn replica_of(primary: &Server, setup: Setup) -> Server {
 
 /// Waits until the replicas have all that this connection wrote.
 pub fn wait_for_replicas(primary: &Client, replicas: i64) {
-    assert_eq!(primary.run::<i64>(&format!("WAIT {replicas} 20000")), replicas);
+    assert_eq!(primary.run::<i64>(&format!("WAIT {replicas} 100000")), replicas);
 }
 
 #[test]
