@@ -3,7 +3,7 @@
 use super::reply::CommandError;
 use super::stats::{self, Calls};
 use super::{Answer, Command, parse, settle, table};
-use crate::limiter::{Counters, decide_counters};
+use crate::limiter::{Counters, decide_counters, expiry_may_be_early};
 use crate::redis::{Args, CommandInfo, Context};
 use crate::store::{self, Stored};
 
@@ -20,11 +20,12 @@ impl Command for Swc {
         let (counters, expires_at_ms) = match store::load(context, key) {
             Stored::Nothing => (Counters::default(), None),
             Stored::Counters(stored) => {
-                let expires_at_ms = match request.has_own_time() {
+                let counters = stored.read(&request.windows)?;
+                let expires_at_ms = match expiry_may_be_early(&counters, &request) {
                     true => stored.expires_at_ms(),
                     false => None,
                 };
-                (stored.read(&request.windows)?, expires_at_ms)
+                (counters, expires_at_ms)
             }
             Stored::Log(_) | Stored::Other => return Err(CommandError::WrongType),
         };

@@ -125,10 +125,3 @@ pub struct Request {
     /// The server's clock in Unix milliseconds, 0 to 2^52: a key's expiry runs on it.
     pub clock_ms: u64,
 }
-
-impl Request {
-    /// Whether its time is not the server's clock.
-    pub fn has_own_time(&self) -> bool {
-        self.now_ms != self.clock_ms
-    }
-}

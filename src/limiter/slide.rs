@@ -46,7 +46,7 @@ pub struct Change {
     /// The expiry to set at last, in Unix milliseconds of the server's clock, if it is due or the
     /// log did not exist or was dropped.
     pub expires_at_ms: u64,
-    /// Whether the expiry is too early as it is.
+    /// Whether the expiry is too early as it is, or later than any window can need.
     pub expiry_due: bool,
     /// Whether the log had so many entries that its precision was bounded.
     pub capped: bool,
@@ -344,7 +344,9 @@ fn plan(
         replaced: kept.map(|ends| ends.newest).filter(|_| replaces),
         trim_until_ms: trims.then(|| request.now_ms - longest_ms),
         expires_at_ms: least_ms + slack_ms,
-        expiry_due: expires_at_ms.is_none_or(|expiry_ms| expiry_ms < least_ms),
+        expiry_due: expires_at_ms.is_none_or(|expiry_ms| {
+            expiry_ms < least_ms || expiry_ms > any_until_ms.max(least_ms + slack_ms)
+        }),
         capped: bound_ms.is_some(),
     }))
 }

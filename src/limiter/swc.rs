@@ -24,8 +24,8 @@ pub struct CounterChange {
     /// The expiry to set at last, in Unix milliseconds of the server's clock, if it is due or the
     /// counters did not exist: when the last of all windows stored ends.
     pub expires_at_ms: u64,
-    /// Whether a window starts; or the request has a time of its own, which runs so much slower than
-    /// the server's clock that less than the longest window is left.
+    /// Whether a window starts; or less than the longest window is left because a time of its own, of
+    /// this request or an earlier one, is not the server's clock.
     pub expiry_due: bool,
 }
 
@@ -55,7 +55,7 @@ impl CounterChange {
 /// Judges `request` on the counters stored and plans what it writes, in O(windows).
 ///
 /// `expires_at_ms` is when the key expires, in Unix milliseconds of the server's clock. It is looked
-/// at only if the request has a time of its own, and may be `None` otherwise.
+/// at only if [`expiry_may_be_early`], and may be `None` otherwise.
 ///
 /// `precision_ms` is not looked at: counters have no stamps. A wait is exact unless `clock_ahead`: a
 /// counter from a clock far ahead is absent now, and believed again once that time is near enough.
@@ -89,6 +89,13 @@ pub fn decide_counters(
         change: plan(stored, expires_at_ms, request, standings),
         clock_ahead: standings.iter().any(|standing| standing.clock_ahead),
     }
+}
+
+/// Whether the expiry of the counters stored may be too early though no window starts: the request has
+/// a time of its own, or one that had started a window that the clock has not reached.
+pub fn expiry_may_be_early(stored: &Counters, request: &Request) -> bool {
+    let is_ahead = |counter: &Counter| counter.start_ms > request.now_ms;
+    request.now_ms != request.clock_ms || stored.as_slice().iter().any(is_ahead)
 }
 
 /// One window of the request, and what is counted of it.
@@ -169,7 +176,7 @@ fn plan(
     let starts = charges[..charges_len].iter().any(|charge| charge.starts);
     let lives_ms = ends_at_ms - request.now_ms;
     let due_ms = request.clock_ms + lives_ms.min(request.windows.longest_ms());
-    let present_ms = expires_at_ms.filter(|_| request.has_own_time());
+    let present_ms = expires_at_ms.filter(|_| expiry_may_be_early(stored, request));
     // A time ahead of the clock must not bring forward what other calls need by the clock.
     let least_ms = if request.now_ms > request.clock_ms { present_ms.unwrap_or(0) } else { 0 };
     Some(CounterChange {

@@ -40,9 +40,18 @@ impl Context {
     }
 
     /// The server's clock, in Unix milliseconds.
+    ///
+    /// From 7.2 on it stands still in a script or a transaction, and with it what has expired; older
+    /// servers hold only the latter.
     pub fn clock_ms(&self) -> i64 {
-        // SAFETY: takes no arguments.
-        unsafe { required(raw::RedisModule_Milliseconds)() }
+        // SAFETY: the server has set these once, before anything else of ours ran; they take no
+        // arguments.
+        unsafe {
+            match raw::RedisModule_CachedMicroseconds {
+                Some(cached_us) => cached_us() / 1_000,
+                None => required(raw::RedisModule_Milliseconds)(),
+            }
+        }
     }
 
     /// Whether the server is over `maxmemory` with nothing to evict.

@@ -178,9 +178,13 @@ impl Model {
     /// Whether no longer window than the call's keeps the log.
     fn is_alone(&self, call: &Call) -> bool {
         let (_, most_ms) = self.expiry_bounds_ms(call, self.stamp_ms(call));
-        // Later than any window can be, an expiry tells nothing of windows.
-        let any_ms = call.clock_ms + MAX_WINDOW_MS + MAX_WINDOW_MS / 4;
-        self.expires_at_ms.is_none_or(|expiry_ms| expiry_ms <= most_ms || expiry_ms > any_ms)
+        let shows_longer = |expiry_ms| expiry_ms > most_ms && expiry_ms <= Self::any_ms(call);
+        !self.expires_at_ms.is_some_and(shows_longer)
+    }
+
+    /// The latest expiry that a window can need: a later one tells nothing of windows.
+    fn any_ms(call: &Call) -> u64 {
+        call.clock_ms + MAX_WINDOW_MS + MAX_WINDOW_MS / 4
     }
 
     /// The precision that the call is charged with: its own, or a coarser one in a log of as many
@@ -245,7 +249,10 @@ impl Model {
             }
         }
         let (least_ms, most_ms) = self.expiry_bounds_ms(call, newest.stamp_ms);
-        if self.expires_at_ms.is_none_or(|expiry_ms| expiry_ms < least_ms) {
+        let is_right = |expiry_ms| {
+            expiry_ms >= least_ms && (expiry_ms <= most_ms || expiry_ms <= Self::any_ms(call))
+        };
+        if !self.expires_at_ms.is_some_and(is_right) {
             self.expires_at_ms = Some(most_ms);
         }
     }

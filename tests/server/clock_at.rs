@@ -71,8 +71,10 @@ fn seconds_count_a_whole_log_and_cost_the_others_no_time() {
     assert_eq!(server.slide(&wrong), [1, 3, 0, 0, wait_ms, 60_000]);
     assert_eq!(server.slide(&wrong), [0, 3, 0, wait_ms, wait_ms, 60_000]);
     assert_denied(&clock, &server, "RL.SLIDE k 60s 3", 60_000);
-    // The expiry that 1970 asked for does not keep what has left.
+    // The expiry that 1970 asked for keeps neither what has left nor the key.
     assert_eq!(server.entries("k"), [format!("{} a4+1", NOW_MS + 60_000)]);
+    let least_ms = NOW_MS + 120_000;
+    assert!((least_ms..=least_ms + 15_000).contains(&server.expiry("k")));
 }
 
 #[test]
@@ -114,6 +116,20 @@ fn an_early_time_whose_window_starts_within_one_holds_counters_back_for_that_and
         clock.step_by(wait_ms);
         assert_eq!(server.swc("k 60s 3")[0], 1);
     }
+}
+
+#[test]
+fn a_window_that_an_early_time_started_is_kept_until_it_is_over_by_the_clock() {
+    let (clock, server) = start();
+    clock.freeze_at(START_MS);
+    let early = format!("k 60s 3 AT {}", START_MS + 119_999);
+    assert_eq!(server.swc(&early)[..3], [1, 3, 2]);
+    clock.freeze_at(START_MS + 59_999);
+    assert_eq!(server.swc("k 60s 3 COST 2")[..3], [1, 3, 0]);
+    assert_eq!(server.expiry("k"), START_MS + 180_000);
+    clock.freeze_at(START_MS + 60_002);
+    // Until a third of the three units is left of the window before.
+    assert_denied(&clock, &server, "RL.SWC k 60s 3 COST 3", 120_000 + 40_001 - 60_002);
 }
 
 #[test]
