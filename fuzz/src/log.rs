@@ -14,7 +14,7 @@ pub fn run(data: &[u8]) {
 
 fn play(input: &mut Unstructured) -> Result<()> {
     let mut stream = Stream::new(input)?;
-    let mut log = first_log(input, &stream)?;
+    let mut log = first_log(input, stream.now_ms())?;
     let mut model = Model { max_entries: log.max_entries as usize, ..Model::of(log.charged()) };
     let mut admitted = Admitted::default();
     for _ in 0..MAX_CALLS {
@@ -38,11 +38,9 @@ fn play(input: &mut Unstructured) -> Result<()> {
 }
 
 /// An empty log, or one that a first charge of any size is in: near the end of totals, or of room.
-fn first_log(input: &mut Unstructured, stream: &Stream) -> Result<Memory> {
-    // Where its stamps stay near the clock: in more than one entry, for one set of windows.
-    let bounded = stream.windows_stay() && stream.time != Time::Own;
-    let max_entries = match bounded && input.ratio(1, 4)? {
-        true => input.int_in_range(2..=20)?,
+fn first_log(input: &mut Unstructured, now_ms: u64) -> Result<Memory> {
+    let max_entries = match input.ratio(1, 4)? {
+        true => input.int_in_range(1..=20)?,
         false => 0,
     };
     if input.ratio(3, 4)? {
@@ -53,7 +51,7 @@ fn first_log(input: &mut Unstructured, stream: &Stream) -> Result<Memory> {
         false => units(input)?.max(1),
     };
     let total = 0_u64.wrapping_sub(units(input)?);
-    Ok(Memory { max_entries, ..Memory::of(&[(stream.now_ms(), total, cost)]) })
+    Ok(Memory { max_entries, ..Memory::of(&[(now_ms, total, cost)]) })
 }
 
 /// One call to both; whether it was admitted without force.

@@ -362,10 +362,13 @@ fn bound_ms(ends: &Ends, log: &impl Log, request: &Request, is_ours_alone: bool)
     if request.max_entries == 0 || log.len() < request.max_entries {
         return None;
     }
-    let mut longest_ms = request.windows.longest_ms();
-    if !is_ours_alone {
-        let span_ms = ends.newest.stamp_ms - ends.oldest.stamp_ms;
-        longest_ms = longest_ms.max(span_ms).max(ends.shown_window_ms(log, request.clock_ms));
+    let longest_ms = request.windows.longest_ms();
+    if is_ours_alone {
+        return Some(longest_ms.div_ceil(request.max_entries));
     }
-    Some(longest_ms.div_ceil(request.max_entries))
+    let span_ms = ends.newest.stamp_ms - ends.oldest.stamp_ms;
+    let shown_ms = ends.shown_window_ms(log, request.clock_ms);
+    let bound_ms = longest_ms.max(span_ms).max(shown_ms).div_ceil(request.max_entries);
+    // No stamp may lie so far ahead that the next call takes it for one of a clock far ahead.
+    Some(bound_ms.min((AHEAD_WINDOWS * longest_ms).max(shown_ms / 4 * 3)))
 }

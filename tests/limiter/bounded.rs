@@ -103,3 +103,21 @@ proptest! {
         }
     }
 }
+
+/// Where a longer window that is no longer charged keeps a bounded log for a shorter one, the last
+/// stamps before the key's expiry lie no further ahead than the next call believes.
+#[test]
+fn a_bounded_stamp_is_never_taken_for_one_of_a_clock_far_ahead() {
+    let (long, short) = ([(4_000, 1_000)], [(10, 1)]);
+    let mut log = log_of(4);
+    for after_ms in [0, 1, 2, 3] {
+        log.slide(&Call::new(&long, START_MS + after_ms));
+    }
+    log.slide(&Call::new(&short, START_MS + 3_990));
+    for now_ms in START_MS + 4_400..START_MS + 5_400 {
+        let call = Call::new(&short, now_ms);
+        if log.slide(&call)[0] == 1 {
+            assert_eq!(log.slide(&call)[0], 0, "{} ms after the start: {log:?}", now_ms - START_MS);
+        }
+    }
+}

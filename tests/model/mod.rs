@@ -196,13 +196,15 @@ impl Model {
         if self.entries.len() < self.max_entries {
             return call.precision_ms;
         }
-        let mut longest_ms = call.longest_ms();
+        let (mut longest_ms, mut most_ms) = (call.longest_ms(), u64::MAX);
         if !alone {
             // A longer window uses it, which its expiry shows, and how far back it reaches.
             let reaches_ms = newest.stamp_ms - self.entries[0].stamp_ms;
-            longest_ms = longest_ms.max(reaches_ms).max(self.shown_window_ms(newest, call));
+            let shown_ms = self.shown_window_ms(newest, call);
+            most_ms = (2 * longest_ms).max(shown_ms / 4 * 3);
+            longest_ms = longest_ms.max(reaches_ms).max(shown_ms);
         }
-        call.precision_ms.max(Some(longest_ms.div_ceil(self.max_entries as u64)))
+        call.precision_ms.max(Some(longest_ms.div_ceil(self.max_entries as u64).min(most_ms)))
     }
 
     fn units(&self) -> u128 {
