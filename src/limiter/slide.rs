@@ -369,6 +369,7 @@ fn bound_ms(ends: &Ends, log: &impl Log, request: &Request, is_ours_alone: bool)
     let span_ms = ends.newest.stamp_ms - ends.oldest.stamp_ms;
     let shown_ms = ends.shown_window_ms(log, request.clock_ms);
     let bound_ms = longest_ms.max(span_ms).max(shown_ms).div_ceil(request.max_entries);
-    // No stamp may lie so far ahead that the next call takes it for one of a clock far ahead.
+    // No stamp may lie so far ahead that the next call takes it for one of a clock far ahead. Of the
+    // window shown, three quarters: so much closer to the expiry, it still shows two fifths.
     Some(bound_ms.min((AHEAD_WINDOWS * longest_ms).max(shown_ms / 4 * 3)))
 }
