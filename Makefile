@@ -55,7 +55,7 @@ fuzz-pure: ## fuzz parsing and deciding, guided by coverage (FUZZ_SECONDS= for e
 	@scripts/fuzz.sh
 
 setup: ## install what building, running and testing need, if it is missing
-	@scripts/setup.sh cc libclang server
+	@scripts/setup.sh cc libclang server redis-py
 
 # --- Install ------------------------------------------------------------------
 

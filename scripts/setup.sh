@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Installs those of the things named that are missing, and is silent if none is.
 #
-#   setup.sh [cc] [c++] [libclang] [server]
+#   setup.sh [cc] [c++] [libclang] [server] [redis-py]
 #
 # cc        a C compiler: the redis-module crate has a stub in C, and rustc links with it
 # c++       a C++ compiler: the fuzzer is written in it
 # libclang  for bindgen, which reads the server's C header while the redis-module crate is built
 # server    redis-server or valkey-server; not looked for if REDIS_SERVER names one
+# redis-py  a client that the tests of a cluster use; it is kept in the build folder
 set -euo pipefail
 
 fail() {
@@ -31,46 +32,64 @@ has_server() {
     [[ -n ${REDIS_SERVER:-} ]] || command -v redis-server || command -v valkey-server
 }
 
+# One version, so that a test fails only for what has changed here.
+REDIS_PY=6.4.0
+python_dir=${CARGO_TARGET_DIR:-target}/python
+
+has_redis_py() {
+    [[ -d $python_dir/redis-$REDIS_PY.dist-info ]]
+}
+
 command -v cargo >/dev/null || fail \
     "Rust is missing: install Rust 1.88 or newer (https://rustup.rs) and try again in a new shell." \
     "If this was sudo: build without it; sudo is used only where it is needed."
 
 packages=()
+redis_py_is_missing=
 for thing in "$@"; do
     case $thing in
         cc) command -v cc >/dev/null || packages+=(gcc libc6-dev) ;;
         c++) command -v c++ >/dev/null || packages+=(g++) ;;
         libclang) has_libclang || packages+=(libclang-dev) ;;
         server) has_server >/dev/null || packages+=(redis-server) ;;
+        redis-py)
+            has_redis_py && continue
+            redis_py_is_missing=1
+            python3 -m pip --version &>/dev/null || packages+=(python3-pip)
+            ;;
         *) fail "setup.sh: what is '$thing'?" ;;
     esac
 done
-((${#packages[@]})) || exit 0
 
 by_hand() {
     fail "$1 Install these yourself, then run make again: ${packages[*]}" \
         "(Debian's names. Fedora: gcc gcc-c++ clang-devel valkey. Arch: gcc clang valkey.)"
 }
 
-command -v apt-get >/dev/null || by_hand "Something is missing, and there is no apt-get here to install it."
-as_root=(env DEBIAN_FRONTEND=noninteractive)
-if ((EUID != 0)); then
-    command -v sudo >/dev/null || by_hand "Something is missing, and without root or sudo it cannot be installed."
-    as_root=(sudo "${as_root[@]}")
-fi
-
 run() {
     echo "+ $*"
     "$@"
 }
 
-echo "Installing what is missing: ${packages[*]}"
-run "${as_root[@]}" apt-get update -qq || true # one broken source need not matter; install will tell
-run "${as_root[@]}" apt-get install -y -q --no-install-recommends "${packages[@]}" || by_hand "apt-get failed."
+install_packages() {
+    command -v apt-get >/dev/null || by_hand "Something is missing, and there is no apt-get here to install it."
+    local as_root=(env DEBIAN_FRONTEND=noninteractive)
+    if ((EUID != 0)); then
+        command -v sudo >/dev/null || by_hand "Something is missing, and without root or sudo it cannot be installed."
+        as_root=(sudo "${as_root[@]}")
+    fi
+    echo "Installing what is missing: ${packages[*]}"
+    run "${as_root[@]}" apt-get update -qq || true # one broken source need not matter; install will tell
+    run "${as_root[@]}" apt-get install -y -q --no-install-recommends "${packages[@]}" || by_hand "apt-get failed."
 
-# Debian starts a server that it installs, now and at every boot, on the port that `make run` wants.
-if [[ " ${packages[*]} " == *" redis-server "* && -d /run/systemd/system ]]; then
-    run "${as_root[@]}" systemctl disable --now redis-server
-    echo "Debian had started redis-server as a service on port 6379. As that service is new and empty, it was"
-    echo "stopped and disabled, to leave the port to 'make run'; 'systemctl enable --now redis-server' undoes it."
-fi
+    # Debian starts a server that it installs, now and at every boot, on the port that `make run` wants.
+    if [[ " ${packages[*]} " == *" redis-server "* && -d /run/systemd/system ]]; then
+        run "${as_root[@]}" systemctl disable --now redis-server
+        echo "Debian had started redis-server as a service on port 6379. As that service is new and empty, it was"
+        echo "stopped and disabled, to leave the port to 'make run'; 'systemctl enable --now redis-server' undoes it."
+    fi
+}
+
+((${#packages[@]} == 0)) || install_packages
+[[ -z $redis_py_is_missing ]] || \
+    run env PIP_ROOT_USER_ACTION=ignore python3 -m pip install -q --target "$python_dir" "redis==$REDIS_PY"

@@ -227,7 +227,7 @@ fn the_errors_are_the_servers_words() {
 
 #[test]
 fn links_between_the_pages_lead_somewhere() {
-    for name in ["README.md", "docs/COMMANDS.md", "docs/REDIS-CLI.md"] {
+    for name in ["README.md", "docs/COMMANDS.md", "docs/OPERATIONS.md", "docs/REDIS-CLI.md"] {
         let text = page(name);
         let folder = Path::new(name).parent().unwrap();
         let targets = text.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
