@@ -137,6 +137,11 @@ impl Server {
         self.client = Client::connect(&self.dir);
     }
 
+    /// Another connection, for when the server has closed the one that is here.
+    pub fn another_client(&self) -> Client {
+        Client::connect(&self.dir)
+    }
+
     /// Another connection, on which bytes are sent and read as they are.
     pub fn wire(&self) -> Wire {
         Wire::connect(&self.dir)
@@ -294,7 +299,8 @@ fn build_module() -> String {
     target_dir.join("release/librl.so").to_str().unwrap().to_string()
 }
 
-fn server_binary() -> &'static str {
+/// The server under test.
+pub fn server_binary() -> &'static str {
     static BINARY: OnceLock<String> = OnceLock::new();
     BINARY.get_or_init(|| {
         let runs = |name: &str| Command::new(name).arg("--version").output().is_ok();

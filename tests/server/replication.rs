@@ -8,7 +8,12 @@ use crate::random_calls::run_stream;
 
 /// A server that replicas may follow.
 pub fn primary() -> Server {
-    Setup::new().on_tcp().option("repl-diskless-sync-delay 0").start()
+    primary_with(Setup::new())
+}
+
+/// The same, started with more.
+pub fn primary_with(setup: Setup) -> Server {
+    setup.on_tcp().option("repl-diskless-sync-delay 0").start()
 }
 
 /// A replica of `primary` that has finished its first synchronisation.
