@@ -11,6 +11,9 @@ RUN_DIR ?= $(CARGO_TARGET_DIR)/run/$(PORT)
 # The server to run and to test with.
 REDIS_SERVER ?= $(shell command -v redis-server || command -v valkey-server)
 
+# The servers that `make test-matrix` gets and tests with, by the names that scripts/servers.sh has.
+SERVERS ?= $(shell scripts/servers.sh)
+
 # Where `make install` puts the library. Debian's service may execute nothing outside /usr/lib and /lib.
 PREFIX      ?= /usr
 MODULES_DIR  = $(PREFIX)/lib/redis/modules
@@ -22,7 +25,7 @@ LIBRARY = $(CARGO_TARGET_DIR)/release/librl.so
 .DEFAULT_GOAL = build
 # Cargo uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: build run test full fuzz fuzz-pure setup install uninstall fmt lint clean help
+.PHONY: build run test test-matrix full fuzz fuzz-pure setup install uninstall fmt lint clean help
 
 # --- Build, run, test ---------------------------------------------------------
 
@@ -39,6 +42,9 @@ run: ## install what is missing, build, start a server with the module (PORT= RE
 test: setup build ## install what is missing, build, run every test (REDIS_SERVER=)
 	RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" \
 	    cargo test --locked --no-fail-fast
+
+test-matrix: setup build ## the tests of the server with each of many servers, and a table (SERVERS=)
+	@RL_MODULE="$$(realpath "$(LIBRARY)")" scripts/test-matrix.sh $(SERVERS)
 
 full: export PROPTEST_CASES ?= 5000
 full: export RL_STREAM_REQUESTS ?= 1000000
@@ -94,4 +100,4 @@ clean: ## remove all that was built, and the data of `make run`
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
-	    while IFS='|' read -r goal what; do printf '  make %-10s %s\n' "$$goal" "$$what"; done
+	    while IFS='|' read -r goal what; do printf '  make %-12s %s\n' "$$goal" "$$what"; done

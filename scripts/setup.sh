@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Installs those of the things named that are missing, and is silent if none is.
 #
-#   setup.sh [cc] [c++] [libclang] [server] [redis-py]
+#   setup.sh [cc] [c++] [libclang] [server] [redis-py] [pip]
 #
 # cc        a C compiler: the redis-module crate has a stub in C, and rustc links with it
 # c++       a C++ compiler: the fuzzer is written in it
 # libclang  for bindgen, which reads the server's C header while the redis-module crate is built
 # server    redis-server or valkey-server; not looked for if REDIS_SERVER names one
 # redis-py  a client that the tests of a cluster use; it is kept in the build folder
+# pip       Python's, which gets servers to test with out of wheels
 set -euo pipefail
 
 fail() {
@@ -57,6 +58,7 @@ for thing in "$@"; do
             redis_py_is_missing=1
             python3 -m pip --version &>/dev/null || packages+=(python3-pip)
             ;;
+        pip) python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip) ;;
         *) fail "setup.sh: what is '$thing'?" ;;
     esac
 done

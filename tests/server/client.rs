@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redis::{ConnectionAddr, FromRedisValue, IntoConnectionInfo, Value};
 
-use crate::harness::{read_log, server_is_at_least, socket_path};
+use crate::harness::{read_log, server_is_at_least, skipped, socket_path};
 
 /// No answer takes longer; a server that hangs fails the test instead of holding it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
@@ -180,6 +180,17 @@ impl Client {
         let mut lines = info.lines().filter_map(|line| line.split_once(':'));
         let found = lines.find(|(name, _)| *name == field);
         found.unwrap_or_else(|| panic!("no {field} in INFO")).1.to_string()
+    }
+
+    /// Whether the server is without something, told by a command that came with it, such as `eval_ro`
+    /// or `command|docs`. Says so if it is: there is nothing to test then.
+    pub fn lacks(&self, what: &str, command: &str) -> bool {
+        let found: Vec<Value> = self.run(&format!("COMMAND INFO {command}"));
+        let lacks = found == [Value::Nil];
+        if lacks {
+            skipped(&format!("the server has no {what}"));
+        }
+        lacks
     }
 
     /// How many changes an RDB save would have to catch up with.

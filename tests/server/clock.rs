@@ -5,13 +5,11 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::process::Command;
 use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-use crate::harness::{Dir, Server, Setup, server_is_at_least};
+use crate::harness::{Dir, Server, Setup, server_is_at_least, shared_library};
 
 /// A moment to freeze a clock at: in 2030, where windows of all usual lengths begin.
 pub const START_MS: i64 = 22_000 * DAY_MS;
@@ -115,13 +113,6 @@ fn shim() -> &'static [u8] {
     static SHIM: OnceLock<Vec<u8>> = OnceLock::new();
     SHIM.get_or_init(|| {
         let dir = Dir::fresh();
-        let library = dir.join("clock.so");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/clock.c");
-        let mut cc = Command::new("cc");
-        cc.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&library).arg(source);
-        let output = cc.output().expect("cc runs");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "clock.c does not compile:\n{errors}");
-        fs::read(library).unwrap()
+        fs::read(shared_library(&dir, "clock.c")).unwrap()
     })
 }

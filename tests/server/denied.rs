@@ -5,7 +5,7 @@ use redis::Value;
 use crate::client::Client;
 use crate::dataset::leaves_everything;
 use crate::events::{announcing_server, events};
-use crate::harness::{Server, Setup, module_path, server_is_at_least};
+use crate::harness::{Server, Setup, module_path};
 use crate::replication::{primary, replica_of, wait_for_replicas};
 
 /// One key of the list: its name, how often it was denied, by how much that may be too high.
@@ -292,10 +292,10 @@ fn it_is_gone_with_the_module() {
 
 #[test]
 fn a_read_only_script_may_look() {
-    if !server_is_at_least(7, 0) {
-        return eprintln!("skipped: EVAL_RO needs 7.0");
-    }
     let server = Server::start();
+    if server.lacks("EVAL_RO", "eval_ro") {
+        return;
+    }
     deny(&server, "k", 3);
     let script = b"return redis.call('RL.DENIED')[1][2]";
     assert_eq!(server.args::<i64>(&[b"EVAL_RO".as_slice(), script, b"0"]), 3);

@@ -261,6 +261,11 @@ pub fn server_is_at_least(major: u32, minor: u32) -> bool {
     *version >= (major, minor)
 }
 
+/// Says that the test, or the rest of it, is not for this server. `scripts/test-matrix.sh` counts this.
+pub fn skipped(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
+
 /// What the server calls the encoding of a small sorted set or hash.
 pub fn compact_encoding() -> &'static str {
     if server_is_at_least(7, 0) { "listpack" } else { "ziplist" }
@@ -297,6 +302,18 @@ fn build_module() -> String {
         .expect("cargo runs");
     assert!(status.success(), "the module does not build");
     target_dir.join("release/librl.so").to_str().unwrap().to_string()
+}
+
+/// Compiles a C file that lies beside these tests, into `dir`: the library's path.
+pub fn shared_library(dir: &Path, source: &str) -> PathBuf {
+    let library = dir.join(source).with_extension("so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server").join(source);
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-shared", "-fPIC", "-o"]).args([&library, &source]);
+    let output = cc.output().expect("cc runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{} does not compile:\n{errors}", source.display());
+    library
 }
 
 /// The server under test.

@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::dataset::{dataset, leaves_everything};
-use crate::harness::{Server, Setup, module_path};
+use crate::harness::{Dir, Server, Setup, module_path, shared_library, skipped};
 
 /// The names of the modules that are loaded; some servers bring their own.
 pub fn loaded_modules(server: &Server) -> Vec<String> {
@@ -35,8 +35,25 @@ fn keys_stay_and_limits_go_on_over_an_unload() {
     assert_eq!(server.slide("k 60s 3 AT 1060000"), [1, 3, 0, 0, 60_000, 60_000]);
 }
 
+/// Whether the server lives on when a client calls what was unloaded since it called last. Asked with a
+/// module that has nothing of ours.
+fn server_survives_unloads() -> bool {
+    let dir = Dir::fresh();
+    let server = Setup::new().module_file(&shared_library(&dir, "other_module.c")).start();
+    let mut client = server.plain_connection();
+    let mut call = || redis::cmd("OTHER.ANSWER").query::<i64>(&mut client);
+    assert_eq!(call(), Ok(1));
+    server.does("MODULE UNLOAD other");
+    !call().unwrap_err().is_io_error()
+}
+
 #[test]
 fn an_unload_under_connected_clients_is_survived() {
+    if !server_survives_unloads() {
+        return skipped(
+            "the server crashes by itself on a call of what was unloaded, of any module",
+        );
+    }
     let server = Server::start();
     let mut client = server.wire();
     for _ in 0..20 {

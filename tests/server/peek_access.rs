@@ -4,7 +4,7 @@
 use crate::client::six_fields;
 use crate::dataset::{digest, leaves_everything};
 use crate::events::{announcing_server, events};
-use crate::harness::{Server, Setup, server_is_at_least};
+use crate::harness::{Server, Setup};
 use crate::memory::server_out_of_memory;
 use crate::replication::{primary, replica_of, wait_for_replicas};
 use crate::scripting::eval;
@@ -65,10 +65,10 @@ fn a_replica_peeks_at_a_key_that_has_expired() {
 
 #[test]
 fn a_read_only_script_may_call_it_and_not_the_rest() {
-    if !server_is_at_least(7, 0) {
-        return eprintln!("skipped: EVAL_RO needs 7.0");
-    }
     let server = Server::start();
+    if server.lacks("EVAL_RO", "eval_ro") {
+        return;
+    }
     server.slide("k 60s 2 COST 2 AT 960000");
     let call = |command: &str| format!("return redis.call('{command}', KEYS[1], unpack(ARGV))");
     leaves_everything(&server, "read-only scripts", || {
@@ -93,10 +93,10 @@ fn user(server: &Server, permissions: &str) -> Wire {
 
 #[test]
 fn a_user_who_may_read_may_call_it_and_not_the_rest() {
-    if !server_is_at_least(7, 0) {
-        return eprintln!("skipped: key permissions need 7.0");
-    }
     let server = Server::start();
+    if server.lacks("key permissions", "acl|dryrun") {
+        return;
+    }
     fill(&server);
     let mut reader = user(&server, "%R~rl:* +rl.peek");
     assert!(reader.ask("RL.PEEK rl:log 60s 2 AT 970000").starts_with("*6\r\n:0\r\n"));
@@ -115,10 +115,10 @@ fn a_user_who_may_read_may_call_it_and_not_the_rest() {
 
 #[test]
 fn who_may_only_write_may_not_charge_or_refund() {
-    if !server_is_at_least(7, 0) {
-        return eprintln!("skipped: key permissions need 7.0");
-    }
     let server = Server::start();
+    if server.lacks("key permissions", "acl|dryrun") {
+        return;
+    }
     fill(&server);
     let calls = [
         "RL.SLIDE rl:log 60s 9 AT 970000",

@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::client::six_fields;
-use crate::harness::{Server, Setup, server_is_at_least};
+use crate::harness::{Server, Setup};
 
 const CALL_SLIDE: &str = "return redis.call('RL.SLIDE', KEYS[1], unpack(ARGV))";
 
@@ -128,10 +128,10 @@ fn a_script_catches_its_errors() {
 
 #[test]
 fn a_read_only_script_may_not_call_it() {
-    if !server_is_at_least(7, 0) {
-        return eprintln!("skipped: EVAL_RO needs 7.0");
-    }
     let server = Server::start();
+    if server.lacks("EVAL_RO", "eval_ro") {
+        return;
+    }
     for arguments in ["60s 5", "60s 0", "60s 5 COST 0"] {
         let error = eval(&server, "EVAL_RO", CALL_SLIDE, arguments).unwrap_err();
         assert!(error.contains("read-only script"), "{error}");
@@ -142,10 +142,10 @@ fn a_read_only_script_may_not_call_it() {
 
 #[test]
 fn a_function_may_call_it() {
-    if !server_is_at_least(7, 0) {
-        return eprintln!("skipped: FUNCTION needs 7.0");
-    }
     let server = Server::start();
+    if server.lacks("FUNCTION", "function") {
+        return;
+    }
     let library = "#!lua name=limits
         redis.register_function('limit', function(keys, args) return redis.call('RL.SLIDE', keys[1], unpack(args)) end)";
     assert_eq!(server.args::<String>(&["FUNCTION", "LOAD", library]), "limits");

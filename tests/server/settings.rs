@@ -1,15 +1,11 @@
 //! `rl.max-log-entries`: how it is set, what it refuses, and what it does to a log.
 
-use crate::harness::{Server, Setup, module_path, server_is_at_least};
+use crate::harness::{Server, Setup, module_path};
 use crate::lifecycle::loaded_modules;
 
 /// Whether the server knows settings of modules; says so if not. Arguments of modules all know.
-fn has_settings() -> bool {
-    let has = server_is_at_least(7, 0);
-    if !has {
-        eprintln!("skipped: settings of modules need 7.0");
-    }
-    has
+fn has_settings(server: &Server) -> bool {
+    !server.lacks("settings of modules", "module|loadex")
 }
 
 fn setting(server: &Server) -> String {
@@ -47,17 +43,18 @@ fn entries_after(server: &Server, requests: u32) -> usize {
 
 #[test]
 fn it_has_a_default() {
-    if has_settings() {
-        assert_eq!(setting(&Server::start()), "100000");
+    let server = Server::start();
+    if has_settings(&server) {
+        assert_eq!(setting(&server), "100000");
     }
 }
 
 #[test]
 fn it_can_be_set_while_the_server_runs() {
-    if !has_settings() {
+    let server = Server::start();
+    if !has_settings(&server) {
         return;
     }
-    let server = Server::start();
     for value in ["1", "0", "9223372036854775807", "100000"] {
         assert_eq!(server.run::<String>(&format!("CONFIG SET rl.max-log-entries {value}")), "OK");
         assert_eq!(setting(&server), value);
@@ -66,10 +63,10 @@ fn it_can_be_set_while_the_server_runs() {
 
 #[test]
 fn what_is_out_of_range_is_refused_and_changes_nothing() {
-    if !has_settings() {
+    let server = Server::start();
+    if !has_settings(&server) {
         return;
     }
-    let server = Server::start();
     server.does("CONFIG SET rl.max-log-entries 7");
     for (value, said) in [
         ("-1", "must be between 0 and 9223372036854775807"),
@@ -91,7 +88,7 @@ fn an_argument_of_the_module_sets_it_on_every_server() {
     assert!(entries_after(&server, 10) < 10);
     let server = Setup::new().module_arguments("MAX-log-Entries 20").start();
     assert_eq!(entries_after(&server, 10), 10);
-    if has_settings() {
+    if has_settings(&server) {
         assert_eq!(setting(&server), "20");
     }
 }
@@ -108,10 +105,10 @@ fn an_argument_may_come_with_a_load_later_on() {
 
 #[test]
 fn loadex_sets_it_and_goes_before_the_argument() {
-    if !has_settings() {
+    let server = Setup::new().without_module().start();
+    if !has_settings(&server) {
         return;
     }
-    let server = Setup::new().without_module().start();
     for (words, value) in [
         ("CONFIG rl.max-log-entries 5", "5"),
         ("ARGS max-log-entries 6", "6"),
@@ -128,7 +125,7 @@ fn loadex_sets_it_and_goes_before_the_argument() {
 
 #[test]
 fn a_line_of_the_configuration_sets_it_and_goes_before_the_argument() {
-    if !has_settings() {
+    if !has_settings(&Server::start()) {
         return;
     }
     let server = Setup::new().option("rl.max-log-entries 5").start();
@@ -189,7 +186,7 @@ fn a_bad_argument_stops_the_server() {
 
 #[test]
 fn a_bad_line_of_the_configuration_stops_the_server() {
-    if !has_settings() {
+    if !has_settings(&Server::start()) {
         return;
     }
     for (value, said) in [
@@ -205,10 +202,10 @@ fn a_bad_line_of_the_configuration_stops_the_server() {
 
 #[test]
 fn loadex_refuses_a_bad_value_and_an_unknown_setting() {
-    if !has_settings() {
+    let server = Setup::new().without_module().start();
+    if !has_settings(&server) {
         return;
     }
-    let server = Setup::new().without_module().start();
     for words in [
         "CONFIG rl.max-log-entries -1",
         "CONFIG rl.max-log-entries x",
@@ -284,7 +281,7 @@ fn zero_turns_it_off_and_on_again() {
     let server = Setup::new().module_arguments("max-log-entries 0").start();
     assert_eq!(entries_after(&server, 300), 300);
     assert_eq!(server.info("rl_logs_capped"), "0");
-    if has_settings() {
+    if has_settings(&server) {
         server.does("CONFIG SET rl.max-log-entries 10");
         assert_eq!(server.slide("k 60s 1000 AT 1000300")[0], 1);
         assert_eq!(server.entries("k")[300], "1002000 c301+1");
