@@ -7,8 +7,8 @@ use crate::memory::request;
 use crate::model::Call;
 use arbitrary::{Result, Unstructured};
 use rl::limiter::{
-    Charge, Counter, CounterDecision, MAX_STAMP_MS, MAX_STORED_UNITS, MAX_WINDOWS, Request,
-    decide_counters, plan_counter_refunds,
+    Charge, Counter, CounterChange, CounterDecision, MAX_STAMP_MS, MAX_STORED_UNITS, MAX_WINDOWS,
+    Request, decide_counters, plan_counter_refunds,
 };
 
 const MAX_CALLS: usize = 10;
@@ -114,7 +114,29 @@ fn check_change(decision: &CounterDecision, memory: &CounterMemory, request: &Re
     assert!(change.removed().iter().all(|removed| !names(removed.window_ms)));
     let others = memory.counters.as_slice().iter().filter(|other| !names(other.window_ms));
     assert!(others.count() - change.removed().len() + request.windows.len() <= MAX_WINDOWS);
-    assert!(change.expires_at_ms >= request.clock_ms);
+    check_expiry(memory, request, change);
+}
+
+/// The key lives as long as what is charged counts, by the clock or for the longest window, and no
+/// longer than three windows or as before.
+fn check_expiry(memory: &CounterMemory, request: &Request, change: &CounterChange) {
+    let charged = change.charges().iter().map(|charge| charge.counter);
+    let longest_ms = request.windows.longest_ms();
+    let by_clock = request.now_ms == request.clock_ms;
+    let left_ms = |counter: Counter| {
+        let left_ms = counter.ends_at_ms().saturating_sub(request.now_ms);
+        if by_clock { left_ms } else { left_ms.min(longest_ms) }
+    };
+    let least_ms = request.clock_ms + charged.map(left_ms).max().unwrap_or(0);
+    let expires_at_ms = match change.expiry_due {
+        true => change.expires_at_ms,
+        false => memory.expires_at_ms.expect("a key without an expiry gets one"),
+    };
+    assert!(expires_at_ms >= least_ms, "{expires_at_ms}, not {least_ms}");
+    let stored = memory.counters.as_slice().iter().map(|counter| counter.window_ms);
+    let longest_ms = stored.chain([longest_ms]).max().unwrap_or(0);
+    let most_ms = (request.clock_ms + 3 * longest_ms).max(memory.expires_at_ms.unwrap_or(0));
+    assert!(expires_at_ms <= most_ms, "{expires_at_ms}, not {most_ms}");
 }
 
 fn check_peek_writes_nothing(memory: &CounterMemory, call: &Call) {

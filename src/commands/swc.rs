@@ -3,7 +3,7 @@
 use super::reply::CommandError;
 use super::stats::{self, Calls};
 use super::{Answer, Command, parse, settle, table};
-use crate::limiter::{Counters, decide_counters, expiry_may_be_early};
+use crate::limiter::{Counters, decide_counters};
 use crate::redis::{Args, CommandInfo, Context};
 use crate::store::{self, Stored};
 
@@ -19,14 +19,7 @@ impl Command for Swc {
         let request = parse::request(args.behind_key(), clock_ms, parse::Syntax::Swc)?;
         let (counters, expires_at_ms) = match store::load(context, key) {
             Stored::Nothing => (Counters::default(), None),
-            Stored::Counters(stored) => {
-                let counters = stored.read(&request.windows)?;
-                let expires_at_ms = match expiry_may_be_early(&counters, &request) {
-                    true => stored.expires_at_ms(),
-                    false => None,
-                };
-                (counters, expires_at_ms)
-            }
+            Stored::Counters(stored) => (stored.read(&request.windows)?, stored.expires_at_ms()),
             Stored::Log(_) | Stored::Other => return Err(CommandError::WrongType),
         };
         let decision = decide_counters(&counters, expires_at_ms, &request);

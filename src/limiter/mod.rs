@@ -71,7 +71,5 @@ pub use request::{
     Charge, MAX_UNITS, MAX_WINDOW_MS, MAX_WINDOWS, Request, Window, Windows, WindowsError,
 };
 pub use slide::{Change, Decision, MAX_TRIMMED, decide};
-pub use swc::{
-    CounterChange, CounterCharge, CounterDecision, decide_counters, expiry_may_be_early,
-};
+pub use swc::{CounterChange, CounterCharge, CounterDecision, decide_counters};
 pub use verdict::Verdict;

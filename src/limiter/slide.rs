@@ -46,7 +46,7 @@ pub struct Change {
     /// The expiry to set at last, in Unix milliseconds of the server's clock, if it is due or the
     /// log did not exist or was dropped.
     pub expires_at_ms: u64,
-    /// Whether the expiry is too early as it is, or later than any window can need.
+    /// Whether the expiry is too early as it is.
     pub expiry_due: bool,
     /// Whether the log had so many entries that its precision was bounded.
     pub capped: bool,
@@ -299,20 +299,21 @@ fn plan(
 ) -> Result<Option<Change>, LogError> {
     let longest_ms = request.windows.longest_ms();
     let slack_ms = longest_ms / EXPIRY_SLACK_SHARE;
-    // The least that a key with such a newest stamp must live: until the entry has left.
-    let lives_until_ms = |stamp_ms| request.clock_ms + (stamp_ms - request.now_ms) + longest_ms;
+    // The least that a key with such a newest stamp must live: until the entry has left. By the clock
+    // that is no later than this, however far behind it the request's own time is.
+    let lives_until_ms = |stamp_ms: u64| {
+        let lead_ms = (stamp_ms - request.now_ms).min(AHEAD_WINDOWS * longest_ms);
+        request.clock_ms + lead_ms + longest_ms
+    };
     let has_left = |entry: &Entry| entry.stamp_ms + longest_ms <= request.now_ms;
 
     // Calls with windows no longer than these set no expiry beyond this one: if the key's is
-    // later, a longer window uses the log too and needs what has left ours. Later than any window
-    // can be, it tells only of a time that was far too early.
+    // later, a longer window uses the log too and needs what has left ours.
     let asked_ms = request.now_ms.next_multiple_of(request.precision_ms.unwrap_or(1));
     let stamp_ms = ends.map_or(0, |ends| ends.newest.stamp_ms).max(asked_ms);
     let expires_at_ms = log.expires_at_ms();
     let ours_until_ms = lives_until_ms(stamp_ms) + slack_ms;
-    let any_until_ms = request.clock_ms + MAX_WINDOW_MS + MAX_WINDOW_MS / EXPIRY_SLACK_SHARE;
-    let is_ours_alone = expires_at_ms
-        .is_none_or(|expiry_ms| expiry_ms <= ours_until_ms || expiry_ms > any_until_ms);
+    let is_ours_alone = expires_at_ms.is_none_or(|expiry_ms| expiry_ms <= ours_until_ms);
 
     let is_spent = |ends: &Ends| {
         let too_much = log.len() > MAX_TRIMMED || request.cost > MAX_STORED_UNITS - ends.units;
@@ -344,9 +345,7 @@ fn plan(
         replaced: kept.map(|ends| ends.newest).filter(|_| replaces),
         trim_until_ms: trims.then(|| request.now_ms - longest_ms),
         expires_at_ms: least_ms + slack_ms,
-        expiry_due: expires_at_ms.is_none_or(|expiry_ms| {
-            expiry_ms < least_ms || expiry_ms > any_until_ms.max(least_ms + slack_ms)
-        }),
+        expiry_due: expires_at_ms.is_none_or(|expiry_ms| expiry_ms < least_ms),
         capped: bound_ms.is_some(),
     }))
 }
@@ -369,7 +368,8 @@ fn bound_ms(ends: &Ends, log: &impl Log, request: &Request, is_ours_alone: bool)
     let span_ms = ends.newest.stamp_ms - ends.oldest.stamp_ms;
     let shown_ms = ends.shown_window_ms(log, request.clock_ms);
     let bound_ms = longest_ms.max(span_ms).max(shown_ms).div_ceil(request.max_entries);
-    // No stamp may lie so far ahead that the next call takes it for one of a clock far ahead. Of the
-    // window shown, three quarters: so much closer to the expiry, it still shows two fifths.
+    // No stamp may lie so far ahead that the next call takes it for one of a clock far ahead. With a
+    // stamp ahead by three quarters of the window shown `V`, the expiry, `1.25 V` away, still shows
+    // `0.8 * (1.25 - 0.75) V`, and two of these are more.
     Some(bound_ms.min((AHEAD_WINDOWS * longest_ms).max(shown_ms / 4 * 3)))
 }

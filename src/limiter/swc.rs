@@ -24,8 +24,8 @@ pub struct CounterChange {
     /// The expiry to set at last, in Unix milliseconds of the server's clock, if it is due or the
     /// counters did not exist: when the last of all windows stored ends.
     pub expires_at_ms: u64,
-    /// Whether a window starts; or less than the longest window is left because a time of its own, of
-    /// this request or an earlier one, is not the server's clock.
+    /// Whether a window starts, or the key expires too early or never: by the server's clock before the
+    /// windows stored end, by a time of its own before the longest window is over.
     pub expiry_due: bool,
 }
 
@@ -54,8 +54,7 @@ impl CounterChange {
 
 /// Judges `request` on the counters stored and plans what it writes, in O(windows).
 ///
-/// `expires_at_ms` is when the key expires, in Unix milliseconds of the server's clock. It is looked
-/// at only if [`expiry_may_be_early`], and may be `None` otherwise.
+/// `expires_at_ms` is when the key expires, in Unix milliseconds of the server's clock; `None` if never.
 ///
 /// `precision_ms` is not looked at: counters have no stamps. A wait is exact unless `clock_ahead`: a
 /// counter from a clock far ahead is absent now, and believed again once that time is near enough.
@@ -89,13 +88,6 @@ pub fn decide_counters(
         change: plan(stored, expires_at_ms, request, standings),
         clock_ahead: standings.iter().any(|standing| standing.clock_ahead),
     }
-}
-
-/// Whether the expiry of the counters stored may be too early though no window starts: the request has
-/// a time of its own, or one that had started a window that the clock has not reached.
-pub fn expiry_may_be_early(stored: &Counters, request: &Request) -> bool {
-    let is_ahead = |counter: &Counter| counter.start_ms > request.now_ms;
-    request.now_ms != request.clock_ms || stored.as_slice().iter().any(is_ahead)
 }
 
 /// One window of the request, and what is counted of it.
@@ -172,19 +164,26 @@ fn plan(
 
     let (others, removed) = others(stored, request);
     let named = standings.iter().map(|standing| &standing.charge.counter);
-    let ends_at_ms = named.chain(others.as_slice()).map(Counter::ends_at_ms).max().unwrap_or(0);
+    // One that is believed ends within three windows, however far behind the clock the request's own
+    // time is.
+    let left_ms = |counter: &Counter| {
+        counter.ends_at_ms().saturating_sub(request.now_ms).min(3 * counter.window_ms)
+    };
+    let lives_ms = named.chain(others.as_slice()).map(left_ms).max().unwrap_or(0);
     let starts = charges[..charges_len].iter().any(|charge| charge.starts);
-    let lives_ms = ends_at_ms - request.now_ms;
-    let due_ms = request.clock_ms + lives_ms.min(request.windows.longest_ms());
-    let present_ms = expires_at_ms.filter(|_| expiry_may_be_early(stored, request));
+    let least_lives_ms = match request.now_ms == request.clock_ms {
+        true => lives_ms,
+        false => lives_ms.min(request.windows.longest_ms()),
+    };
+    let due_ms = request.clock_ms + least_lives_ms;
     // A time ahead of the clock must not bring forward what other calls need by the clock.
-    let least_ms = if request.now_ms > request.clock_ms { present_ms.unwrap_or(0) } else { 0 };
+    let least_ms = if request.now_ms > request.clock_ms { expires_at_ms.unwrap_or(0) } else { 0 };
     Some(CounterChange {
         charges,
         charges_len,
         removed,
         expires_at_ms: (request.clock_ms + lives_ms).max(least_ms),
-        expiry_due: starts || present_ms.is_some_and(|present_ms| present_ms < due_ms),
+        expiry_due: starts || expires_at_ms.is_none_or(|present_ms| present_ms < due_ms),
     })
 }
 

@@ -41,8 +41,8 @@ impl Context {
 
     /// The server's clock, in Unix milliseconds.
     ///
-    /// From 7.2 on it stands still in a script or a transaction, and with it what has expired; older
-    /// servers hold only the latter.
+    /// From 7.2 on it stands still in a script or a transaction, as what has expired does for all
+    /// servers, unless a script takes so long that the server answers others that it is busy.
     pub fn clock_ms(&self) -> i64 {
         // SAFETY: the server has set these once, before anything else of ours ran; they take no
         // arguments.

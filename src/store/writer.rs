@@ -52,7 +52,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Closes the key, and tells of the writes in their order.
+    /// Closes the key, and tells of the writes in their order. A panic closes it too, and tells nobody.
     pub fn close(self) {
         drop(self.key);
         for (class, event) in self.events[..self.len].iter().flatten() {

@@ -53,8 +53,14 @@ pub fn cargo() -> Command {
     cargo
 }
 
-/// Copies what a build needs, broken.
+/// Copies what a build needs, broken, and removes what is no longer there.
 fn copy(from: &Path, to: &Path) {
+    for file in files_in(&to.join("src")).iter().chain(&files_in(&to.join("tests"))) {
+        let path = file.strip_prefix(to).unwrap();
+        if !from.join(path).is_file() && path != Path::new("src/broken.rs") {
+            fs::remove_file(file).unwrap();
+        }
+    }
     for file in ["Cargo.toml", "Cargo.lock", "README.md"] {
         write(&to.join(file), &broken(Path::new(file), fs::read(from.join(file)).unwrap()));
     }
@@ -74,6 +80,8 @@ fn broken(path: &Path, source: Vec<u8>) -> Vec<u8> {
     if path == Path::new("tests/limiter/main.rs") {
         source += &format!("extern crate {CRATE} as rl;\n");
     }
+    let public = source.lines().filter(|line| line.contains("pub fn "));
+    let writes = public.filter(|line| line.contains("(&mut self")).count();
     let mut edit = |right: &str, edited: String| {
         let found = source.matches(right).count();
         assert_eq!(found, 1, "{} holds this so often, and not once:\n{right}", path.display());
@@ -86,6 +94,7 @@ fn broken(path: &Path, source: Vec<u8>) -> Vec<u8> {
         edit("pub mod commands;", "pub mod broken;\npub mod commands;".into());
     }
     if path == Path::new("src/redis/key.rs") {
+        assert_eq!(writes, WRITES.len(), "{} has other writes than are known", path.display());
         for line in WRITES {
             edit(
                 line,
@@ -111,7 +120,7 @@ fn write(path: &Path, content: &[u8]) {
 }
 
 fn files_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     let (folders, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
     files.extend(folders.iter().flat_map(|folder| files_in(folder)));
     files

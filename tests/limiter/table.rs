@@ -223,15 +223,33 @@ fn what_a_longer_window_stamps_ahead_is_not_far_ahead_of_a_shorter_one() {
 }
 
 #[test]
-fn a_time_far_too_early_does_not_stop_trimming() {
+fn a_time_far_behind_the_clock_stops_trimming_for_two_windows_at_most() {
     let window: &[(u64, u64)] = &[(1_000, 1_000)];
-    let mut log = Memory::default();
-    log.slide(&Call::new(window, START_MS));
-    // In seconds instead of milliseconds: the expiry is tens of years away from now on.
-    let mistyped = Call { now_ms: START_MS / 1_000, ..Call::new(window, START_MS) };
-    log.slide(&mistyped);
-    for step in 1..=200 {
-        log.slide(&Call::new(window, START_MS + 100 * step));
+    // The last one is in seconds instead of milliseconds.
+    for behind_ms in [500, 2_000, 3_000, 86_400_000, 31_536_000_000, START_MS - START_MS / 1_000] {
+        let mut log = Memory::default();
+        log.slide(&Call::new(window, START_MS));
+        let late = Call { now_ms: START_MS - behind_ms, ..Call::new(window, START_MS) };
+        log.slide(&late);
+        assert!(log.expires_at_ms <= Some(START_MS + 3_250), "{behind_ms}: {log:?}");
+        for step in 1..=200 {
+            log.slide(&Call::new(window, START_MS + 100 * step));
+            assert!(log.entries.len() <= 33, "{} entries", log.entries.len());
+        }
+        assert!(log.entries.len() <= 11, "{} entries", log.entries.len());
     }
-    assert!(log.entries.len() <= 11, "{} entries", log.entries.len());
+}
+
+#[test]
+fn a_time_far_behind_the_clock_makes_a_bounded_log_no_coarser_than_its_windows() {
+    let window: &[(u64, u64)] = &[(60_000, 100)];
+    for behind_ms in [180_000, 86_400_000, 31_536_000_000] {
+        let mut log = Memory { max_entries: 1_000, ..Memory::default() };
+        log.slide(&Call { now_ms: START_MS - behind_ms, ..Call::new(window, START_MS) });
+        let asked = (1..=5_000).map(|step| log.slide(&Call::new(window, START_MS + 500 * step)));
+        let replies: Vec<Reply> = asked.collect();
+        let longest_wait_ms = replies.iter().map(|reply| reply[3]).max();
+        assert!(longest_wait_ms <= Some(60_000), "{behind_ms}: {longest_wait_ms:?}");
+        assert!(log.entries.len() <= 101, "{} entries", log.entries.len());
+    }
 }

@@ -165,7 +165,9 @@ impl Model {
 
     /// The expiry that this charge must give the key at least, and the latest it may give.
     fn expiry_bounds_ms(&self, call: &Call, stamp_ms: u64) -> (u64, u64) {
-        let least_ms = call.clock_ms + (stamp_ms - call.now_ms) + call.longest_ms();
+        // A stamp that is believed is no more than two windows ahead of the clock.
+        let ahead_ms = (stamp_ms - call.now_ms).min(2 * call.longest_ms());
+        let least_ms = call.clock_ms + ahead_ms + call.longest_ms();
         (least_ms, least_ms + call.longest_ms() / 4)
     }
 
@@ -178,13 +180,7 @@ impl Model {
     /// Whether no longer window than the call's keeps the log.
     fn is_alone(&self, call: &Call) -> bool {
         let (_, most_ms) = self.expiry_bounds_ms(call, self.stamp_ms(call));
-        let shows_longer = |expiry_ms| expiry_ms > most_ms && expiry_ms <= Self::any_ms(call);
-        !self.expires_at_ms.is_some_and(shows_longer)
-    }
-
-    /// The latest expiry that a window can need: a later one tells nothing of windows.
-    fn any_ms(call: &Call) -> u64 {
-        call.clock_ms + MAX_WINDOW_MS + MAX_WINDOW_MS / 4
+        self.expires_at_ms.is_none_or(|expiry_ms| expiry_ms <= most_ms)
     }
 
     /// The precision that the call is charged with: its own, or a coarser one in a log of as many
@@ -251,10 +247,7 @@ impl Model {
             }
         }
         let (least_ms, most_ms) = self.expiry_bounds_ms(call, newest.stamp_ms);
-        let is_right = |expiry_ms| {
-            expiry_ms >= least_ms && (expiry_ms <= most_ms || expiry_ms <= Self::any_ms(call))
-        };
-        if !self.expires_at_ms.is_some_and(is_right) {
+        if self.expires_at_ms.is_none_or(|expiry_ms| expiry_ms < least_ms) {
             self.expires_at_ms = Some(most_ms);
         }
     }

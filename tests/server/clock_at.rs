@@ -71,10 +71,33 @@ fn seconds_count_a_whole_log_and_cost_the_others_no_time() {
     assert_eq!(server.slide(&wrong), [1, 3, 0, 0, wait_ms, 60_000]);
     assert_eq!(server.slide(&wrong), [0, 3, 0, wait_ms, wait_ms, 60_000]);
     assert_denied(&clock, &server, "RL.SLIDE k 60s 3", 60_000);
-    // The expiry that 1970 asked for keeps neither what has left nor the key.
-    assert_eq!(server.entries("k"), [format!("{} a4+1", NOW_MS + 60_000)]);
-    let least_ms = NOW_MS + 120_000;
-    assert!((least_ms..=least_ms + 15_000).contains(&server.expiry("k")));
+}
+
+#[test]
+fn a_late_time_keeps_a_log_no_longer_than_three_windows_and_what_has_left_no_longer_than_two() {
+    for late_ms in [MINUTE_MS, 3 * MINUTE_MS, DAY_MS, 365 * DAY_MS, NOW_MS - NOW_MS / 1_000] {
+        let (clock, server) = start();
+        server.slide("k 60s 300");
+        server.slide(&format!("k 60s 300 AT {}", NOW_MS - late_ms));
+        assert!(server.expiry("k") <= NOW_MS + 195_000, "{late_ms}");
+        for _ in 0..200 {
+            clock.step_by(1_000);
+            assert_eq!(server.slide("k 60s 300")[0], 1, "{late_ms}");
+        }
+        assert!(server.run::<i64>("ZCARD k") <= 60, "{late_ms}");
+        let least_ms = server.now() + 60_000;
+        assert!((least_ms..=least_ms + 15_000).contains(&server.expiry("k")), "{late_ms}");
+    }
+}
+
+#[test]
+fn a_late_time_keeps_counters_no_longer_than_three_windows() {
+    for late_ms in [MINUTE_MS, 3 * MINUTE_MS, DAY_MS, NOW_MS - NOW_MS / 1_000] {
+        let (_clock, server) = start();
+        server.swc("k 60s 300");
+        server.swc(&format!("k 60s 300 5m 300 AT {}", NOW_MS - late_ms));
+        assert!(server.expiry("k") <= NOW_MS + 15 * MINUTE_MS, "{late_ms}");
+    }
 }
 
 #[test]

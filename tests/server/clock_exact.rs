@@ -5,7 +5,7 @@ use redis::Value;
 
 use crate::client::six_fields;
 use crate::clock::{Clock, START_MS, assert_wait};
-use crate::harness::Server;
+use crate::harness::{Server, server_is_at_least};
 use crate::random::Random;
 
 #[test]
@@ -125,6 +125,38 @@ fn a_script() {
     let last: Value = server.args(&["EVAL", script, "1", "k"]);
     assert_eq!(six_fields(last), [0, 300, 0, 40_000, 60_000, 60_000]);
     assert_eq!(server.run::<i64>("ZCARD k"), 201);
+}
+
+/// Whether time stands still in a script and a transaction, as it does for what expires.
+fn stands_still(server: &Server) -> bool {
+    let stamps = server.entries("k");
+    let stamps =
+        stamps.iter().map(|entry| entry.split(' ').next().unwrap().parse::<i64>().unwrap());
+    let stamps: Vec<i64> = stamps.collect();
+    let [first, second] = stamps[..] else { panic!("two calls were admitted: {stamps:?}") };
+    assert!(first == second || second - first >= 20, "{stamps:?}");
+    first == second
+}
+
+#[test]
+fn in_a_transaction_that_takes_long_time_stands_still_from_7_2_on() {
+    let server = Server::start();
+    server.does("MULTI");
+    for line in ["RL.SLIDE k 60s 3", "DEBUG SLEEP 0.05", "RL.SLIDE k 60s 3"] {
+        assert_eq!(server.run::<String>(line), "QUEUED");
+    }
+    server.does("EXEC");
+    assert_eq!(stands_still(&server), server_is_at_least(7, 2));
+}
+
+#[test]
+fn in_a_script_that_takes_long_time_stands_still_from_7_2_on() {
+    let server = Server::start();
+    let script = "redis.call('RL.SLIDE', KEYS[1], '60s', 3)
+        for i = 1, 20000000 do end
+        return redis.call('RL.SLIDE', KEYS[1], '60s', 3)";
+    let _: Value = server.args(&["EVAL", script, "1", "k"]);
+    assert_eq!(stands_still(&server), server_is_at_least(7, 2));
 }
 
 #[test]

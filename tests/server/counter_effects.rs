@@ -82,6 +82,7 @@ fn each_window_is_written_by_itself() {
 fn a_cut_charge_is_sent_as_cut() {
     let server = Setup::new().with_aof().start();
     server.plant_counters("k", &["60000 960000 9223372036854775800 0", "600000 600000 0 0"]);
+    server.does("EXPIRE k 1000");
     let mut journal = server.journal();
     server.swc("k 60s 9 COST 100 FORCE AT 970000");
     assert_eq!(journal.commands(), ["HINCRBY k 60000:current 7"]);

@@ -163,12 +163,18 @@ fn a_time_of_its_own_that_runs_slower_moves_the_expiry_when_a_window_is_left() {
     let expiry = server.expiry("k");
     server.swc("k 60s 50 AT 1019999");
     assert_eq!(server.expiry("k"), expiry);
-    // The server's clock needs no such care.
-    server.swc("clock 3650d 50");
-    server.does("PEXPIRE clock 30000");
-    let expiry = server.expiry("clock");
-    assert_eq!(server.swc("clock 3650d 50")[0], 1);
-    assert_eq!(server.expiry("clock"), expiry);
+}
+
+#[test]
+fn an_expiry_that_others_took_or_brought_forward_is_set_right() {
+    let server = Server::start();
+    server.swc("k 3650d 50");
+    let expiry = server.expiry("k");
+    for meddling in ["PEXPIRE k 30000", "PERSIST k"] {
+        server.does(meddling);
+        assert_eq!(server.swc("k 3650d 50")[0], 1);
+        assert_eq!(server.expiry("k"), expiry, "{meddling}");
+    }
 }
 
 #[test]

@@ -178,9 +178,10 @@ impl Case {
         // Closing the key is what tells whoever watches it.
         assert_eq!(watcher.ask("EXEC"), "*-1\r\n", "{what}: the key is left open");
 
-        // The limiter goes on.
+        // The limiter goes on, and no key stays for ever.
         primary.does(&call);
         bench.compare(&what);
+        assert_ne!(primary.expiry(&key), -1, "{what}: no expiry");
         struck
     }
 }
