@@ -1,5 +1,6 @@
 //! `rl.max-log-entries`: how it is set, what it refuses, and what it does to a log.
 
+use crate::clock::{Clock, START_MS};
 use crate::harness::{Server, Setup, module_path};
 use crate::lifecycle::loaded_modules;
 
@@ -243,9 +244,11 @@ fn a_log_at_the_bound_gets_coarser() {
 
 #[test]
 fn a_log_never_has_more_than_twice_the_bound() {
-    let server = Setup::new().module_arguments("max-log-entries 20").start();
+    let clock = Clock::frozen();
+    let server = clock.setup().module_arguments("max-log-entries 20").start();
     for i in 0..1_500 {
-        assert_eq!(server.slide(&format!("k 1s 200 AT {}", 1_000_000 + 7 * i))[0], 1);
+        clock.step_by(7);
+        assert_eq!(server.slide("k 1s 200")[0], 1);
         assert!(server.run::<usize>("ZCARD k") <= 41, "after request {i}");
     }
     assert_ne!(server.info("rl_logs_capped"), "0");
@@ -253,11 +256,13 @@ fn a_log_never_has_more_than_twice_the_bound() {
 
 #[test]
 fn no_window_holds_more_than_its_limit() {
-    let server = Setup::new().module_arguments("max-log-entries 4").start();
+    let clock = Clock::frozen();
+    let server = clock.setup().module_arguments("max-log-entries 4").start();
     let mut admitted: Vec<i64> = Vec::new();
     for i in 0..2_000 {
-        let at = 1_000_000 + 3 * i;
-        if server.slide(&format!("k 1s 50 AT {at}"))[0] == 1 {
+        let at = START_MS + 3 * i;
+        clock.freeze_at(at);
+        if server.slide("k 1s 50")[0] == 1 {
             admitted.push(at);
         }
     }
