@@ -25,7 +25,7 @@ LIBRARY = $(CARGO_TARGET_DIR)/release/librl.so
 .DEFAULT_GOAL = build
 # Cargo uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: build run test test-matrix full fuzz fuzz-pure setup install uninstall fmt lint clean help
+.PHONY: build run test test-matrix full fuzz fuzz-pure sanitize miri setup install uninstall fmt lint clean help
 
 # --- Build, run, test ---------------------------------------------------------
 
@@ -48,6 +48,7 @@ test-matrix: setup build ## the tests of the server with each of many servers, a
 
 full: export PROPTEST_CASES ?= 5000
 full: export RL_STREAM_REQUESTS ?= 1000000
+full: export RL_LEAK_CALLS ?= 200000
 full: test ## the same with many more random cases; takes long
 
 fuzz: export RL_FUZZ_CALLS ?= 10000000
@@ -59,6 +60,20 @@ fuzz-pure: export FUZZ_SECONDS ?= 300
 fuzz-pure: ## fuzz parsing and deciding, guided by coverage (FUZZ_SECONDS= for each target, RL_SEED=)
 	@scripts/setup.sh cc c++
 	@scripts/fuzz.sh
+
+sanitize: build ## run the server's tests under the address sanitizer (Debian); takes long
+	@scripts/setup.sh source
+	@LIBRARY="$(LIBRARY)" scripts/sanitize.sh
+
+# Left out is what walks whole worlds or thousands of records: Miri is a thousand times slower.
+miri: export PROPTEST_CASES ?= 4
+miri: export MIRIFLAGS ?= -Zmiri-disable-isolation
+miri: ## run the pure tests under Miri, with a nightly Rust that has it; takes long
+	@cargo +nightly miri --version >/dev/null 2>&1 || { echo "Miri is missing, so nothing was checked:" \
+	    "rustup toolchain install nightly --component miri,rust-src" >&2; exit 1; }
+	cargo +nightly miri test --locked --no-fail-fast --lib --test limiter --test denied -- \
+	    --skip exhaustive --skip canary --skip twin --skip huge_name --skip keep_the_bounds \
+	    --skip hot_key --skip the_seed_changes --skip forgets_everything
 
 setup: ## install what building, running and testing need, if it is missing
 	@scripts/setup.sh cc libclang server redis-py

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs those of the things named that are missing, and is silent if none is.
 #
-#   setup.sh [cc] [c++] [libclang] [server] [redis-py] [pip]
+#   setup.sh [cc] [c++] [libclang] [server] [redis-py] [pip] [source]
 #
 # cc        a C compiler: the redis-module crate has a stub in C, and rustc links with it
 # c++       a C++ compiler: the fuzzer is written in it
@@ -9,6 +9,7 @@
 # server    redis-server or valkey-server; not looked for if REDIS_SERVER names one
 # redis-py  a client that the tests of a cluster use; it is kept in the build folder
 # pip       Python's, which gets servers to test with out of wheels
+# source    what unpacks Debian's source packages
 set -euo pipefail
 
 fail() {
@@ -59,6 +60,7 @@ for thing in "$@"; do
             python3 -m pip --version &>/dev/null || packages+=(python3-pip)
             ;;
         pip) python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip) ;;
+        source) command -v dpkg-source >/dev/null || packages+=(dpkg-dev) ;;
         *) fail "setup.sh: what is '$thing'?" ;;
     esac
 done

@@ -52,6 +52,7 @@ mod gates;
 mod hostile;
 mod info;
 mod keys;
+mod leaks;
 mod lifecycle;
 mod memory;
 mod metadata;
