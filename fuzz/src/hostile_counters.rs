@@ -117,16 +117,13 @@ fn check_change(decision: &CounterDecision, memory: &CounterMemory, request: &Re
     check_expiry(memory, request, change);
 }
 
-/// The key lives as long as what is charged counts, by the clock or for the longest window, and no
-/// longer than three windows or as before.
+/// The key lives as long as what is charged counts, or for the longest window, and no longer than three
+/// windows or as before.
 fn check_expiry(memory: &CounterMemory, request: &Request, change: &CounterChange) {
     let charged = change.charges().iter().map(|charge| charge.counter);
     let longest_ms = request.windows.longest_ms();
-    let by_clock = request.now_ms == request.clock_ms;
-    let left_ms = |counter: Counter| {
-        let left_ms = counter.ends_at_ms().saturating_sub(request.now_ms);
-        if by_clock { left_ms } else { left_ms.min(longest_ms) }
-    };
+    let left_ms =
+        |counter: Counter| counter.ends_at_ms().saturating_sub(request.now_ms).min(longest_ms);
     let least_ms = request.clock_ms + charged.map(left_ms).max().unwrap_or(0);
     let expires_at_ms = match change.expiry_due {
         true => change.expires_at_ms,

@@ -24,8 +24,8 @@ pub struct CounterChange {
     /// The expiry to set at last, in Unix milliseconds of the server's clock, if it is due or the
     /// counters did not exist: when the last of all windows stored ends.
     pub expires_at_ms: u64,
-    /// Whether a window starts, or the key expires too early or never: by the server's clock before the
-    /// windows stored end, by a time of its own before the longest window is over.
+    /// Whether a window starts, or the key never expires, or in less than the longest window because a
+    /// time of its own, of this request or an earlier one, is not the server's clock.
     pub expiry_due: bool,
 }
 
@@ -171,11 +171,7 @@ fn plan(
     };
     let lives_ms = named.chain(others.as_slice()).map(left_ms).max().unwrap_or(0);
     let starts = charges[..charges_len].iter().any(|charge| charge.starts);
-    let least_lives_ms = match request.now_ms == request.clock_ms {
-        true => lives_ms,
-        false => lives_ms.min(request.windows.longest_ms()),
-    };
-    let due_ms = request.clock_ms + least_lives_ms;
+    let due_ms = request.clock_ms + lives_ms.min(request.windows.longest_ms());
     // A time ahead of the clock must not bring forward what other calls need by the clock.
     let least_ms = if request.now_ms > request.clock_ms { expires_at_ms.unwrap_or(0) } else { 0 };
     Some(CounterChange {
