@@ -61,7 +61,7 @@ fuzz-pure: ## fuzz parsing and deciding, guided by coverage (FUZZ_SECONDS= for e
 	@scripts/setup.sh cc c++
 	@scripts/fuzz.sh
 
-sanitize: build ## run the server's tests under the address sanitizer (Debian); takes long
+sanitize: setup build ## run the server's tests under the address sanitizer (Debian); takes long
 	@scripts/setup.sh source
 	@LIBRARY="$(LIBRARY)" scripts/sanitize.sh
 
