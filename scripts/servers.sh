@@ -55,25 +55,14 @@ from_deb() {
     cp "$new/root/$path" "$new/server"
 }
 
-# Debian's packages of these suites, by apt with lists of its own: the system's stay as they are.
+# Debian's packages, unpacked and not installed.
 unpack() {
-    local apt=$home/apt
-    local mirror
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -m1 '/debian/$') || fail "$name needs a Debian."
-    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$new/debs" "$new/root"
-    cat >"$apt/debian.sources" <<END
-Types: deb
-URIs: $mirror
-Suites: bullseye bookworm bookworm-backports
-Components: main
-Architectures: amd64
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-END
-    local private=(-q -o "Dir::Etc::sourcelist=$apt/debian.sources" -o Dir::Etc::sourceparts=/dev/null
-        -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root
-        -o Acquire::Languages=none -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false)
-    [[ -e $apt/updated ]] || { apt-get "${private[@]}" update && touch "$apt/updated"; } >&2
-    (cd "$new/debs" && apt-get "${private[@]}" download "$@" >&2)
+    mkdir -p "$new/debs" "$new/root"
+    (
+        apt=$PWD/scripts/private-apt.sh
+        cd "$new/debs"
+        "$apt" "$home/apt" deb "bullseye bookworm bookworm-backports" download "$@" >&2
+    ) || fail "$name comes from Debian's packages."
     local deb
     for deb in "$new"/debs/*.deb; do dpkg-deb -x "$deb" "$new/root"; done
     rm -r "$new/debs"
@@ -98,7 +87,7 @@ if (($# == 0)); then
 fi
 
 name=$1
-read -r _ kind source <<<"$(servers | grep "^$name ")" || fail "There is no '$name', only: $(servers | cut -d' ' -f1 | xargs)"
+read -r _ kind source < <(servers | grep "^$name ") || fail "There is no '$name', only: $(servers | cut -d' ' -f1 | xargs)"
 home=$(realpath -m "${CARGO_TARGET_DIR:-target}/servers")
 if [[ ! -x $home/$name/server ]]; then
     new=$home/$name.new

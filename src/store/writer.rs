@@ -21,10 +21,18 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Opens the limiter at `name`, which need not exist.
-    pub fn open(context: &'a Context, name: Text<'a>) -> Self {
+    /// Opens the limiter at `name`, which need not exist, lets `write` change it, closes it, and tells
+    /// of the writes in their order, also when one was refused. A panic closes it and tells nobody.
+    pub fn write<T>(
+        context: &'a Context,
+        name: Text<'a>,
+        write: impl FnOnce(&mut Self) -> Result<T, WriteFailed>,
+    ) -> Result<T, WriteFailed> {
         let key = Key::open_to_write(context, name);
-        Self { context, name, key, events: [None; MAX_EVENTS], len: 0 }
+        let mut writer = Self { context, name, key, events: [None; MAX_EVENTS], len: 0 };
+        let outcome = write(&mut writer);
+        writer.close();
+        outcome
     }
 
     /// Whether there is nothing at the key.
@@ -52,8 +60,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Closes the key, and tells of the writes in their order. A panic closes it too, and tells nobody.
-    pub fn close(self) {
+    fn close(self) {
         drop(self.key);
         for (class, event) in self.events[..self.len].iter().flatten() {
             self.context.notify(*class, event, self.name);

@@ -47,9 +47,15 @@ pub fn module() -> PathBuf {
 /// Cargo, to run in the copy. It builds into the folder of the true crate: nothing but the crate
 /// itself has to be built again.
 pub fn cargo() -> Command {
+    let mut cargo = cargo_in(folder());
+    cargo.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap());
+    cargo
+}
+
+/// Cargo, to run in a folder.
+pub fn cargo_in(folder: &Path) -> Command {
     let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    cargo.current_dir(folder()).env("CARGO_TARGET_DIR", target);
+    cargo.current_dir(folder);
     cargo
 }
 

@@ -4,6 +4,7 @@
 #[path = "mod.rs"]
 mod broken;
 
+use std::path::Path;
 use std::process::Command;
 
 use broken::bugs::{BUGS, Bug, Group};
@@ -24,8 +25,8 @@ fn run(group: &Group, bug: &str) -> (String, bool) {
 
 /// Cargo for the tests of the server as they are, which load the broken module.
 fn cargo_here() -> Command {
-    let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).env("RL_MODULE", build::module());
+    let mut cargo = build::cargo_in(Path::new(env!("CARGO_MANIFEST_DIR")));
+    cargo.env("RL_MODULE", build::module());
     cargo
 }
 

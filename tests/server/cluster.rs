@@ -3,7 +3,8 @@
 
 use crate::client::six_fields;
 use crate::cluster_harness::{Caller, Cluster, RedisPy};
-use crate::harness::{Server, server_is_at_least};
+use crate::harness::{Server, server_is_at_least, skipped};
+use crate::replication::wait_for_replicas;
 
 /// A client is asked for limiters on every node, more often than they admit.
 fn finds_every_limiter(cluster: &Cluster, caller: &mut impl Caller, client: &str) {
@@ -37,7 +38,7 @@ fn clients_find_limiters_on_every_node() {
     if server_is_at_least(7, 0) {
         functions_reach_keys_of_their_own_node(&cluster);
     } else {
-        eprintln!("skipped: FUNCTION needs 7.0");
+        skipped("FUNCTION needs 7.0");
     }
     replicas_answer_peeks(&cluster);
 }
@@ -114,7 +115,7 @@ fn replicas_answer_peeks(cluster: &Cluster) {
     let home = cluster.home("peeked");
     let (primary, replica) = (&cluster.primaries[home], &cluster.replicas[home]);
     primary.slide("peeked 1h 3");
-    assert_eq!(primary.run::<i64>("WAIT 1 100000"), 1);
+    wait_for_replicas(primary, 1);
     assert!(replica.error("RL.PEEK peeked 1h 3").starts_with("MOVED"));
     replica.does("READONLY");
     assert_eq!(replica.peek("peeked 1h 3")[..3], [1, 3, 2]);

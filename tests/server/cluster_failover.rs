@@ -7,6 +7,7 @@ use redis::cluster::{ClusterClient, ClusterConnection};
 
 use crate::cluster_harness::{Caller, Cluster, try_call};
 use crate::harness::{Server, wait_until};
+use crate::replication::wait_for_replicas;
 
 /// Each is called with one time, so that all that is ever admitted stays in its window.
 const CHARGED: [(&str, &str); 2] = [("SLIDE", "{dies}:log"), ("SWC", "{dies}:counters")];
@@ -57,7 +58,7 @@ fn a_replica_that_takes_over_forgets_what_it_had_not_received_and_no_more() {
         }
         let primary = cluster.primaries.remove(home);
         primary.slide("{dies}:waited 1h 1");
-        assert_eq!(primary.run::<i64>("WAIT 1 100000"), 1);
+        wait_for_replicas(&primary, 1);
         drop(primary);
         running.map(|(charging, _)| charging.join().unwrap())
     });

@@ -60,3 +60,8 @@ pub fn expiries(client: &Client) -> BTreeMap<String, i64> {
     let keys: Vec<String> = client.run("KEYS *");
     keys.into_iter().map(|key| (key.clone(), client.expiry(&key))).collect()
 }
+
+/// Both: what must be the same on two servers, or after a restart.
+pub fn contents(client: &Client) -> (String, BTreeMap<String, i64>) {
+    (digest(client), expiries(client))
+}

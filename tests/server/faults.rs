@@ -3,13 +3,12 @@
 //! The module is a build with such faults in it. Whatever the step, the client gets an error, the server
 //! lives, the key is closed, and the key, its replica and the AOF are as one.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
 use crate::broken::build;
 use crate::client::Client;
-use crate::dataset::{digest, expiries};
+use crate::dataset::contents;
 use crate::harness::{Server, Setup};
 use crate::replication::{replica_of, wait_for_replicas};
 
@@ -143,10 +142,6 @@ impl Drop for Bench {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.order);
     }
-}
-
-fn contents(server: &Client) -> (String, BTreeMap<String, i64>) {
-    (digest(server), expiries(server))
 }
 
 impl Case {

@@ -4,7 +4,7 @@
 use std::thread;
 
 use crate::dataset::leaves_everything;
-use crate::harness::{Server, Setup, server_is_at_least, wait_until};
+use crate::harness::{Server, Setup, server_is_at_least, skipped, wait_until};
 use crate::replication::{primary, replica_of, wait_for_replicas};
 
 const DENIED_IN_LOG: [i64; 3] = [0, 2, 0];
@@ -70,7 +70,7 @@ fn a_replica_refuses_writes_and_answers_peeks() {
 #[test]
 fn while_the_data_set_is_loaded_no_limiter_is_asked() {
     if !server_is_at_least(7, 0) {
-        return eprintln!("skipped: loading that listens often needs 7.0");
+        return skipped("loading that listens often needs 7.0");
     }
     let server = Server::start();
     fill(&server);

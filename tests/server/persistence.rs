@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use crate::client::Client;
-use crate::dataset::{dataset, digest, expiries};
+use crate::dataset::dataset;
 use crate::harness::{Server, Setup, wait_until};
 use crate::random_calls::run_stream;
 
 /// What must be the same after a restart.
 fn contents(server: &Client) -> (String, BTreeMap<String, i64>) {
-    let expiries = expiries(server);
-    assert!(!expiries.is_empty(), "there is something to keep");
-    (digest(server), expiries)
+    let contents = crate::dataset::contents(server);
+    assert!(!contents.1.is_empty(), "there is something to keep");
+    contents
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::arguments::{refuses_of, server_with_data};
 use crate::counter_effects::{inside, set};
-use crate::dataset::{digest, expiries, leaves_everything};
+use crate::dataset::{contents, digest, expiries, leaves_everything};
 use crate::events::{announcing_server, events, sorted_events};
 use crate::harness::{Server, Setup};
 use crate::memory::server_out_of_memory;
@@ -137,9 +137,9 @@ fn an_aof_holds_it() {
     server.swc("counters 60s 99 COST 9 AT 1200000");
     assert_eq!(server.refund("log 100"), 100);
     assert_eq!(server.refund("counters 4 AT 1260000"), 4);
-    let before = (digest(&server), expiries(&server));
+    let before = contents(&server);
     server.restart(Setup::new().with_aof().without_module());
-    assert_eq!((digest(&server), expiries(&server)), before);
+    assert_eq!(contents(&server), before);
 }
 
 #[test]

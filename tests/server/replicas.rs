@@ -7,7 +7,9 @@ use std::thread;
 use crate::client::Client;
 use crate::clock::{Clock, HOUR_MS, MINUTE_MS, START_MS};
 use crate::dataset::{dataset, digest};
-use crate::harness::{Server, Setup, compact_entries_option, server_is_at_least, wait_until};
+use crate::harness::{
+    Server, Setup, compact_entries_option, server_is_at_least, skipped, wait_until,
+};
 use crate::random::Random;
 use crate::random_calls::run_stream;
 use crate::replication::{primary, primary_with, replica_of, wait_for_replicas};
@@ -223,7 +225,7 @@ fn wait_tells_the_writer_whether_the_replica_has_it() {
     for total in 1..=20 {
         assert_eq!(primary.slide("k 1h 50")[0], 1);
         assert_eq!(primary.swc("c 1h 50")[0], 1);
-        assert_eq!(primary.run::<i64>("WAIT 1 100000"), 1);
+        wait_for_replicas(&primary, 1);
         assert_eq!(replica.run::<i64>("ZCARD k"), total);
         assert_eq!(replica.run::<i64>("HGET c 3600000:current"), total);
     }
@@ -239,8 +241,7 @@ fn wait_tells_the_writer_whether_the_replica_has_it() {
 #[test]
 fn nothing_that_is_sent_is_an_error_to_a_replica() {
     if !server_is_at_least(7, 0) {
-        eprintln!("skipped: propagation-error-behavior needs 7.0");
-        return;
+        return skipped("propagation-error-behavior needs 7.0");
     }
     let strict = || Setup::new().option("propagation-error-behavior panic");
     let primary = primary_with(strict());

@@ -16,10 +16,7 @@ use crate::store::{WriteFailed, written};
 /// # Errors
 /// If the server refuses a write; what was written up to then is replicated.
 pub fn apply(context: &Context, name: Text, change: &CounterChange) -> Result<(), WriteFailed> {
-    let mut hash = Writer::open(context, name);
-    let outcome = charge(&mut hash, change);
-    hash.close();
-    outcome
+    Writer::write(context, name, |hash| charge(hash, change))
 }
 
 /// Takes back what `refunds` says from the counters at `name`.
@@ -29,10 +26,13 @@ pub fn apply(context: &Context, name: Text, change: &CounterChange) -> Result<()
 /// # Errors
 /// If the server refuses a write; what was written up to then is replicated.
 pub fn refund(context: &Context, name: Text, refunds: &CounterRefunds) -> Result<(), WriteFailed> {
-    let mut hash = Writer::open(context, name);
-    let outcome = if hash.is_empty() { Ok(()) } else { take_back(&mut hash, refunds) };
-    hash.close();
-    outcome
+    Writer::write(
+        context,
+        name,
+        |hash| {
+            if hash.is_empty() { Ok(()) } else { take_back(hash, refunds) }
+        },
+    )
 }
 
 fn charge(hash: &mut Writer, change: &CounterChange) -> Result<(), WriteFailed> {

@@ -16,10 +16,7 @@ use crate::store::{WriteFailed, written};
 /// # Errors
 /// If the server refuses a write; what was written up to then is replicated.
 pub fn apply(context: &Context, name: Text, change: &Change) -> Result<u64, WriteFailed> {
-    let mut log = Writer::open(context, name);
-    let outcome = charge(&mut log, change);
-    log.close();
-    outcome
+    Writer::write(context, name, |log| charge(log, change))
 }
 
 /// Takes back what `refund` says from the log at `name`.
@@ -29,10 +26,7 @@ pub fn apply(context: &Context, name: Text, change: &Change) -> Result<u64, Writ
 /// # Errors
 /// If the server refuses a write; what was written up to then is replicated.
 pub fn refund(context: &Context, name: Text, refund: &Refund) -> Result<(), WriteFailed> {
-    let mut log = Writer::open(context, name);
-    let outcome = if log.is_empty() { Ok(()) } else { take_back(&mut log, refund) };
-    log.close();
-    outcome
+    Writer::write(context, name, |log| if log.is_empty() { Ok(()) } else { take_back(log, refund) })
 }
 
 fn charge(log: &mut Writer, change: &Change) -> Result<u64, WriteFailed> {

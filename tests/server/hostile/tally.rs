@@ -56,13 +56,16 @@ const SORTS: [(&str, &[&str]); 11] = [
         ],
     ),
     ("rl.denied", &["listed", "reset", "wrong words"]),
-    ("directly", &["admitted", "denied", "refunded", "listed", "foreign log", "foreign hash"]),
-    ("in a transaction", &["admitted", "denied", "refunded", "listed", "foreign log"]),
-    ("from a script", &["admitted", "denied", "refunded", "listed", "foreign log"]),
+    ("directly", EVERYWHERE),
+    ("in a transaction", INSIDE),
+    ("from a script", INSIDE),
     ("from a read-only script", &["admitted", "denied", "read-only script"]),
-    ("in RESP2", &["admitted", "denied", "refunded", "listed", "foreign log", "foreign hash"]),
-    ("in RESP3", &["admitted", "denied", "refunded", "listed", "foreign log", "foreign hash"]),
+    ("in RESP2", EVERYWHERE),
+    ("in RESP3", EVERYWHERE),
 ];
+const EVERYWHERE: &[&str] =
+    &["admitted", "denied", "refunded", "listed", "foreign log", "foreign hash"];
+const INSIDE: &[&str] = &["admitted", "denied", "refunded", "listed", "foreign log"];
 
 /// How often each sort of answer came to each command, in each way.
 #[derive(Default)]
