@@ -25,7 +25,8 @@ LIBRARY = $(CARGO_TARGET_DIR)/release/librl.so
 .DEFAULT_GOAL = build
 # Cargo uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: build run test test-matrix full fuzz fuzz-pure sanitize miri setup install uninstall fmt lint clean help
+.PHONY: build run test test-matrix full fuzz fuzz-pure sanitize miri setup bench-test accuracy \
+        charts install uninstall fmt lint clean help
 
 # --- Build, run, test ---------------------------------------------------------
 
@@ -77,6 +78,22 @@ miri: ## run the pure tests under Miri, with a nightly Rust that has it; takes l
 
 setup: ## install what building, running and testing need, if it is missing
 	@scripts/setup.sh cc libclang server redis-py
+
+# --- Benchmarks ---------------------------------------------------------------
+
+bench-test: ## check and test the benchmarks' own code
+	@scripts/setup.sh cc
+	cargo fmt --check --manifest-path bench/Cargo.toml
+	cargo clippy --locked --all-targets --manifest-path bench/Cargo.toml -- -D warnings
+	cargo test --locked --manifest-path bench/Cargo.toml
+
+accuracy: ## simulate how often limiters are wrong: tables, and figures and pictures in docs/img
+	@scripts/setup.sh cc
+	cargo run --release --locked --manifest-path bench/Cargo.toml --bin accuracy
+
+charts: ## draw the pictures in docs/img again from the figures beside them
+	@scripts/setup.sh cc
+	cargo run --release --locked --manifest-path bench/Cargo.toml --bin charts
 
 # --- Install ------------------------------------------------------------------
 

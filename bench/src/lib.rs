@@ -1,1 +1,20 @@
 //! What the benchmarks share.
+//!
+//! The limiters are compiled here from the module's own files, under the module's name, and run over
+//! memory as the tests run them.
+
+extern crate self as rl;
+
+#[path = "../../tests/limiter/counter_memory.rs"]
+pub mod counter_memory;
+#[path = "../../src/limiter/mod.rs"]
+pub mod limiter;
+#[path = "../../tests/limiter/memory.rs"]
+pub mod memory;
+#[path = "../../tests/model/mod.rs"]
+pub mod model;
+#[path = "../../tests/seeded/random.rs"]
+pub mod random;
+
+pub mod accuracy;
+pub mod chart;

@@ -1,0 +1,60 @@
+//! Pictures of the CSV files in docs/img, as SVG: `make charts` draws them again.
+//!
+//! Nothing here measures, and nothing depends on the machine: the same figures make the same bytes.
+
+mod accuracy;
+mod canvas;
+mod csv;
+mod timeline;
+
+use csv::Csv;
+use std::path::{Path, PathBuf};
+
+/// A picture: its file's name, the figures that it shows, and how they are drawn.
+struct Picture {
+    name: &'static str,
+    csv: &'static str,
+    draw: fn(&Csv) -> String,
+}
+
+const PICTURES: [Picture; 2] = [
+    Picture { name: "accuracy.svg", csv: "accuracy.csv", draw: accuracy::draw },
+    Picture { name: "timeline.svg", csv: "timeline.csv", draw: timeline::draw },
+];
+
+/// The folder of the figures and the pictures.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/img")
+}
+
+/// Draws the pictures of that CSV file again, or all.
+///
+/// # Errors
+/// If a file cannot be read or written.
+pub fn draw(csv: Option<&str>) -> std::io::Result<()> {
+    for picture in PICTURES.iter().filter(|picture| csv.is_none_or(|csv| csv == picture.csv)) {
+        std::fs::write(folder().join(picture.name), picture.drawn()?)?;
+        println!("drew docs/img/{}", picture.name);
+    }
+    Ok(())
+}
+
+impl Picture {
+    fn drawn(&self) -> std::io::Result<String> {
+        Ok((self.draw)(&Csv::parse(&std::fs::read_to_string(folder().join(self.csv))?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pictures_show_the_figures_beside_them() {
+        for picture in PICTURES {
+            let kept = std::fs::read_to_string(folder().join(picture.name)).unwrap();
+            let drawn = picture.drawn().unwrap();
+            assert!(kept == drawn, "{} is not what make charts draws", picture.name);
+        }
+    }
+}
