@@ -25,8 +25,8 @@ LIBRARY = $(CARGO_TARGET_DIR)/release/librl.so
 .DEFAULT_GOAL = build
 # Cargo uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: build run test test-matrix full fuzz fuzz-pure sanitize miri setup bench-test accuracy \
-        charts install uninstall fmt lint clean help
+.PHONY: build run test test-matrix full fuzz fuzz-pure sanitize miri setup bench-test bench-instructions \
+        bench-baseline accuracy charts install uninstall fmt lint clean help
 
 # --- Build, run, test ---------------------------------------------------------
 
@@ -87,6 +87,18 @@ bench-test: ## check and test the benchmarks' own code
 	cargo clippy --locked --all-targets --manifest-path bench/Cargo.toml -- -D warnings
 	cargo test --locked --manifest-path bench/Cargo.toml
 
+# The contenders run in the release build's server. REDIS_CELL= names the library of redis-cell.
+BENCH = RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" \
+    cargo run --quiet --release --locked --manifest-path bench/Cargo.toml --bin
+
+bench-instructions: setup build ## count instructions a call, and compare with the baseline (ONLY=row GATE=1)
+	@scripts/setup.sh valgrind
+	@$(BENCH) instructions
+
+bench-baseline: export BASELINE = write
+bench-baseline: export GATE = 1
+bench-baseline: bench-instructions ## take the baseline that instructions are compared with anew
+
 accuracy: ## simulate how often limiters are wrong: tables, and figures and pictures in docs/img
 	@scripts/setup.sh cc
 	cargo run --release --locked --manifest-path bench/Cargo.toml --bin accuracy
@@ -132,4 +144,4 @@ clean: ## remove all that was built, and the data of `make run`
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
-	    while IFS='|' read -r goal what; do printf '  make %-12s %s\n' "$$goal" "$$what"; done
+	    while IFS='|' read -r goal what; do printf '  make %-18s %s\n' "$$goal" "$$what"; done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs those of the things named that are missing, and is silent if none is.
 #
-#   setup.sh [cc] [c++] [libclang] [server] [redis-py] [pip] [source]
+#   setup.sh [cc] [c++] [libclang] [server] [redis-py] [pip] [source] [valgrind]
 #
 # cc        a C compiler: the redis-module crate has a stub in C, and rustc links with it
 # c++       a C++ compiler: the fuzzer is written in it
@@ -10,6 +10,7 @@
 # redis-py  a client that the tests of a cluster use; it is kept in the build folder
 # pip       Python's, which gets servers to test with out of wheels
 # source    what unpacks Debian's source packages
+# valgrind  callgrind, which counts instructions
 set -euo pipefail
 
 fail() {
@@ -61,6 +62,7 @@ for thing in "$@"; do
             ;;
         pip) python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip) ;;
         source) command -v dpkg-source >/dev/null || packages+=(dpkg-dev) ;;
+        valgrind) command -v valgrind >/dev/null || packages+=(valgrind) ;;
         *) fail "setup.sh: what is '$thing'?" ;;
     esac
 done

@@ -17,4 +17,11 @@ pub mod model;
 pub mod random;
 
 pub mod accuracy;
+pub mod baseline;
 pub mod chart;
+pub mod contenders;
+pub mod csv;
+pub mod machine;
+pub mod server;
+pub mod wire;
+pub mod workloads;

@@ -1,0 +1,25 @@
+//! Where figures are from: the machine, and the versions of what ran on it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::available_parallelism;
+
+use crate::server;
+use crate::wire::Wire;
+
+/// The server's version and the machine, in one line.
+pub fn origin(wire: &mut Wire) -> String {
+    let cores = available_parallelism().map_or(1, |cores| cores.get());
+    format!("{}, {cores} cores of {}", server::version(wire), processor())
+}
+
+fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    model.map_or("an unknown processor", |(_, name)| name.trim()).to_string()
+}
+
+/// A file of the project, by its path from the project's folder.
+pub fn project_file(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(path)
+}
