@@ -16,6 +16,7 @@ pub const BLUE: RGBColor = RGBColor(0, 114, 178);
 pub const SKY: RGBColor = RGBColor(86, 180, 233);
 pub const ORANGE: RGBColor = RGBColor(230, 159, 0);
 pub const VERMILLION: RGBColor = RGBColor(213, 94, 0);
+pub const PURPLE: RGBColor = RGBColor(204, 121, 167);
 
 /// A place, in pixels from the upper left corner.
 pub type Place = (i32, i32);
@@ -29,6 +30,7 @@ pub fn colour_of(contender: &str) -> RGBColor {
         name if name.starts_with("RL.") => BLUE,
         "GCRA" | "CL.THROTTLE" => ORANGE,
         "fixed" | "Lua" => VERMILLION,
+        "classic" | "MULTI" => PURPLE,
         _ => GREY,
     }
 }
@@ -104,6 +106,10 @@ impl Canvas<'_> {
 
     pub fn line(&self, points: Vec<Place>, colour: RGBColor, width: u32) {
         self.0.draw(&PathElement::new(points, colour.stroke_width(width))).expect(TAKES_ALL);
+    }
+
+    pub fn dot(&self, at: Place, radius: i32, colour: RGBColor) {
+        self.0.draw(&Circle::new(at, radius, colour.filled())).expect(TAKES_ALL);
     }
 
     /// A dashed line to the right or down.

@@ -3,8 +3,10 @@
 //! Nothing here measures, and nothing depends on the machine: the same figures make the same bytes.
 
 mod accuracy;
-mod canvas;
+pub mod bars;
+pub mod canvas;
 mod csv;
+pub mod lines;
 mod timeline;
 
 use csv::Csv;
