@@ -15,6 +15,6 @@ mod traffic;
 
 pub use judge::{Outcome, judge};
 pub use limiters::{FixedWindow, Gcra, LIMITERS, Limit, Limiter};
-pub use report::{Row, csv, rows, tables};
+pub use report::{Row, csv, percent, rows, tables};
 pub use timeline::csv as timeline_csv;
 pub use traffic::SEED;

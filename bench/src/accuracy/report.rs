@@ -3,7 +3,7 @@
 use super::judge::{Outcome, judge};
 use super::limiters::{EXACT, LIMITERS, Limit};
 use super::traffic::{self, SEED};
-use std::fmt::Write;
+use crate::csv::Table;
 
 /// Where the figures are from.
 pub const ORIGIN: &str = "simulated: make accuracy";
@@ -35,24 +35,37 @@ pub fn rows() -> Vec<Row> {
 }
 
 /// The file that is kept: counts, so that shares can be taken of them.
-pub fn csv(rows: &[Row]) -> String {
-    let mut csv = format!(
-        "# {ORIGIN}, seed {SEED}\n\
-         limit,window_ms,traffic,limiter,requests,admitted,wrongly_admitted,wrongly_denied,\
-         most_in_window,most_room_denied\n",
+pub fn csv(rows: &[Row]) -> Table {
+    let mut table = Table::new(
+        &format!("{ORIGIN}, seed {SEED}"),
+        &[
+            "limit",
+            "window_ms",
+            "traffic",
+            "limiter",
+            "requests",
+            "admitted",
+            "wrongly_admitted",
+            "wrongly_denied",
+            "most_in_window",
+            "most_room_denied",
+        ],
     );
     for Row { limit, traffic, limiter, outcome } in rows {
-        let Outcome { requests, admitted, wrongly_admitted, wrongly_denied, .. } = outcome;
-        let Limit { units, window_ms } = limit;
-        let (most, room) = (outcome.most_in_window, outcome.most_room_denied);
-        writeln!(
-            csv,
-            "{units},{window_ms},{traffic},{limiter},{requests},{admitted},{wrongly_admitted},\
-             {wrongly_denied},{most},{room}"
-        )
-        .expect("a string takes all");
+        table.row(&[
+            limit.units.to_string(),
+            limit.window_ms.to_string(),
+            traffic.to_string(),
+            limiter.to_string(),
+            outcome.requests.to_string(),
+            outcome.admitted.to_string(),
+            outcome.wrongly_admitted.to_string(),
+            outcome.wrongly_denied.to_string(),
+            outcome.most_in_window.to_string(),
+            outcome.most_room_denied.to_string(),
+        ]);
     }
-    csv
+    table
 }
 
 /// For each limit three tables in Markdown.
@@ -62,7 +75,7 @@ pub fn tables(rows: &[Row]) -> [String; 2] {
         let admitted = |row: &Row| {
             let exact = |exact: &&&Row| exact.limiter == EXACT && exact.traffic == row.traffic;
             let exact = rows.iter().find(exact).expect("the exact log is among them").outcome;
-            format!("{} %", percent(row.outcome.admitted, exact.admitted))
+            percent(row.outcome.admitted, exact.admitted)
         };
         let over = |row: &Row| {
             let most = row.outcome.most_in_window.saturating_sub(row.limit.units);
@@ -86,7 +99,7 @@ pub fn tables(rows: &[Row]) -> [String; 2] {
 fn share(row: &Row, count: u64, worst: &str) -> String {
     match count {
         0 => "0".to_string(),
-        _ => format!("{} % ({worst} %)", percent(count, row.outcome.requests)),
+        _ => format!("{} ({worst})", percent(count, row.outcome.requests)),
     }
 }
 
@@ -104,19 +117,20 @@ fn table(corner: &str, rows: &[&Row], cell: impl Fn(&Row) -> String) -> String {
 }
 
 /// `count` in percent of `all`, with one decimal where it is below 10; nothing but 0 is shown as 0.
-fn percent(count: u64, all: u64) -> String {
+pub fn percent(count: u64, all: u64) -> String {
     let percent = 100.0 * count as f64 / all as f64;
     match percent {
         0.0 => "0".to_string(),
-        ..0.05 => "< 0.1".to_string(),
-        ..10.0 => format!("{percent:.1}"),
-        _ => format!("{percent:.0}"),
+        ..0.05 => "< 0.1 %".to_string(),
+        ..9.95 => format!("{percent:.1} %"),
+        _ => format!("{percent:.0} %"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accuracy::timeline;
     use std::sync::LazyLock;
 
     static ROWS: LazyLock<Vec<Row>> = LazyLock::new(rows);
@@ -168,9 +182,9 @@ mod tests {
     #[test]
     fn the_figures_kept_are_those_of_this_code() {
         let folder = crate::chart::folder();
-        let kept = |file: &str| std::fs::read_to_string(folder.join(file)).unwrap();
+        let kept = |file: &str| Table::read(&folder.join(file)).unwrap();
         assert!(kept("accuracy.csv") == csv(&ROWS), "make accuracy writes other figures");
-        assert!(kept("timeline.csv") == crate::accuracy::timeline_csv(), "and here");
+        assert!(kept("timeline.csv") == timeline::csv(), "make accuracy writes other decisions");
         let page = std::fs::read_to_string(folder.join("../BENCHMARKS.md")).unwrap();
         for tables in tables(&ROWS) {
             assert!(page.contains(&tables), "docs/BENCHMARKS.md has not these:\n{tables}");

@@ -3,7 +3,7 @@
 use super::limiters::{EXACT, LIMITERS, Limit};
 use super::report::ORIGIN;
 use super::traffic::MIDNIGHT_MS;
-use std::fmt::Write;
+use crate::csv::Table;
 
 const LIMIT: Limit = Limit { units: 10, window_ms: 60_000 };
 
@@ -14,15 +14,15 @@ fn times_ms() -> impl Iterator<Item = u64> {
 }
 
 /// What the fixed window, the counter and the exact log answer, in ms from a minute's beginning on.
-pub fn csv() -> String {
-    let mut csv = format!("# {ORIGIN}\nlimiter,at_ms,admitted\n");
+pub fn csv() -> Table {
+    let mut table = Table::new(ORIGIN, &["limiter", "at_ms", "admitted"]);
     let shown = ["fixed window", "RL.SWC", EXACT];
     for (limiter, fresh) in LIMITERS.iter().filter(|(name, _)| shown.contains(name)) {
         let mut fresh = fresh(LIMIT);
         for at_ms in times_ms() {
-            let admitted = u8::from(fresh.admits(MIDNIGHT_MS + at_ms));
-            writeln!(csv, "{limiter},{at_ms},{admitted}").expect("a string takes all");
+            let admitted = u64::from(fresh.admits(MIDNIGHT_MS + at_ms));
+            table.row(&[limiter.to_string(), at_ms.to_string(), admitted.to_string()]);
         }
     }
-    csv
+    table
 }

@@ -8,9 +8,8 @@ fn main() -> std::io::Result<()> {
     let rows = rows();
     println!("{}", tables(&rows).join("\n"));
     let folder = chart::folder();
-    std::fs::create_dir_all(&folder)?;
-    for (file, figures) in [("accuracy.csv", csv(&rows)), ("timeline.csv", timeline_csv())] {
-        std::fs::write(folder.join(file), figures)?;
+    for (file, table) in [("accuracy.csv", csv(&rows)), ("timeline.csv", timeline_csv())] {
+        table.write(&folder.join(file));
         chart::draw(Some(file))?;
     }
     Ok(())

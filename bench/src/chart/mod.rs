@@ -5,18 +5,19 @@
 mod accuracy;
 pub mod bars;
 pub mod canvas;
-mod csv;
+mod figures;
 pub mod lines;
 mod timeline;
 
-use csv::Csv;
-use std::path::{Path, PathBuf};
+use crate::csv::Table;
+use crate::machine::project_file;
+use std::path::PathBuf;
 
 /// A picture: its file's name, the figures that it shows, and how they are drawn.
 struct Picture {
     name: &'static str,
     csv: &'static str,
-    draw: fn(&Csv) -> String,
+    draw: fn(&Table) -> String,
 }
 
 const PICTURES: [Picture; 2] = [
@@ -26,7 +27,7 @@ const PICTURES: [Picture; 2] = [
 
 /// The folder of the figures and the pictures.
 pub fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/img")
+    project_file("docs/img")
 }
 
 /// Draws the pictures of that CSV file again, or all.
@@ -43,7 +44,7 @@ pub fn draw(csv: Option<&str>) -> std::io::Result<()> {
 
 impl Picture {
     fn drawn(&self) -> std::io::Result<String> {
-        Ok((self.draw)(&Csv::parse(&std::fs::read_to_string(folder().join(self.csv))?)))
+        Ok((self.draw)(&Table::read(&folder().join(self.csv))?))
     }
 }
 

@@ -3,7 +3,8 @@
 use super::canvas::{
     Canvas, Frame, GREY, INK, PALE_INK, Place, RULE, Text, VERMILLION, WIDTH, colour_of, picture,
 };
-use super::csv::Csv;
+use super::figures::{distinct, rows};
+use crate::csv::Table;
 use plotters::style::Color;
 
 const LEFT: i32 = 60;
@@ -16,22 +17,22 @@ const START_MS: u64 = 40_000;
 /// where the curves begin at 0, to here.
 const END_MS: u64 = 180_000;
 
-pub fn draw(csv: &Csv) -> String {
+pub fn draw(table: &Table) -> String {
     let notes = [
         "A limit of 10 in any 60 s. Curves: requests admitted in the 60 s before each moment. Marks: \
          each request, admitted (full)",
         "or denied (pale). The same requests come to each limiter.",
     ];
-    let limiters = csv.distinct("limiter");
+    let limiters = distinct(table, "limiter");
     let foot = 98 + PANEL * limiters.len() as i32;
     let title = "One burst over a minute's boundary";
-    let frame = Frame { title, notes: &notes, origin: &csv.origin };
+    let frame = Frame { title, notes: &notes, origin: &table.origin };
     picture(foot + 46, frame, |canvas| {
-        for (row, limiter) in limiters.iter().enumerate() {
-            let of_it = csv.lines().filter(|line| line.text("limiter") == *limiter);
+        for (index, limiter) in limiters.iter().enumerate() {
+            let of_it = rows(table).filter(|row| row.text("limiter") == *limiter);
             let decisions: Vec<(u64, bool)> =
-                of_it.map(|line| (line.number("at_ms"), line.text("admitted") == "1")).collect();
-            panel(canvas, 100 + PANEL * row as i32, limiter, &decisions);
+                of_it.map(|row| (row.number("at_ms"), row.text("admitted") == "1")).collect();
+            panel(canvas, 100 + PANEL * index as i32, limiter, &decisions);
         }
         for minute in 1..=END_MS / WINDOW_MS {
             let x = across(minute * WINDOW_MS);
