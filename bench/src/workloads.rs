@@ -12,6 +12,37 @@ const NEVER: u64 = 1_000_000_000;
 /// The option that keeps sorted sets of any size as skiplists.
 pub const SKIPLIST: &str = "zset-max-listpack-entries 0";
 
+/// Which key a request is for.
+#[derive(Clone, Copy)]
+pub enum Keys {
+    /// There is one.
+    One,
+    /// One of so many in turn.
+    Among(u64),
+    /// The next one after so many requests.
+    Next(u64),
+}
+
+impl Keys {
+    /// The number of the key of a request, and how many requests for that key came before.
+    fn place(self, index: u64) -> (u64, u64) {
+        match self {
+            Keys::One => (0, index),
+            Keys::Among(keys) => (index % keys, index / keys),
+            Keys::Next(calls) => (index / calls, index % calls),
+        }
+    }
+
+    /// How many there are in so many requests.
+    fn count(self, calls: u64) -> u64 {
+        match self {
+            Keys::One => 1,
+            Keys::Among(keys) => keys,
+            Keys::Next(per_key) => calls.div_ceil(per_key),
+        }
+    }
+}
+
 /// A stream of requests. Its keys may be filled before.
 #[derive(Clone)]
 pub struct Workload {
@@ -27,8 +58,8 @@ pub struct Workload {
     pub step_ms: Option<u64>,
     /// The requests charged to a key before its first one that counts.
     pub filled: u64,
-    /// The requests after which the next key is taken; `None`: there is one key.
-    pub calls_per_key: Option<u64>,
+    /// The keys that they are for.
+    pub keys: Keys,
     /// Lines of the server's configuration.
     pub options: &'static [&'static str],
 }
@@ -41,7 +72,7 @@ pub const GROWING: Workload = Workload {
     allowed: true,
     step_ms: Some(1),
     filled: 0,
-    calls_per_key: None,
+    keys: Keys::One,
     options: &[SKIPLIST],
 };
 
@@ -59,7 +90,7 @@ pub const GROWING_THREE: Workload = Workload {
 /// The first request of each key.
 pub const FIRST: Workload = Workload {
     name: "admitted, the first of its key",
-    calls_per_key: Some(1),
+    keys: Keys::Next(1),
     options: &[],
     ..GROWING
 };
@@ -68,7 +99,7 @@ pub const FIRST: Workload = Workload {
 pub const SMALL: Workload = Workload {
     name: "admitted to logs that grow from 1 to 10",
     filled: 1,
-    calls_per_key: Some(9),
+    keys: Keys::Next(9),
     ..FIRST
 };
 
@@ -76,7 +107,7 @@ pub const SMALL: Workload = Workload {
 pub const LISTPACK: Workload = Workload {
     name: "admitted to listpack logs that grow from 40 to 80",
     filled: 40,
-    calls_per_key: Some(40),
+    keys: Keys::Next(40),
     ..FIRST
 };
 
@@ -106,7 +137,7 @@ pub const STEADY_SMALL: Workload = Workload {
     ..STEADY_LISTPACK
 };
 
-/// Denied by a full log.
+/// Denied by full logs. There are many, since how a skiplist looks is left to chance.
 pub const DENIED: Workload = Workload {
     name: "denied by a skiplist log of 100",
     windows: &[(HOUR_MS, 100)],
@@ -114,7 +145,7 @@ pub const DENIED: Workload = Workload {
     allowed: false,
     step_ms: None,
     filled: 100,
-    calls_per_key: None,
+    keys: Keys::Among(50),
     options: &[SKIPLIST],
 };
 
@@ -145,7 +176,7 @@ pub const COUNTED: Workload = Workload {
     allowed: true,
     step_ms: None,
     filled: 1,
-    calls_per_key: None,
+    keys: Keys::One,
     options: &[],
 };
 
@@ -187,10 +218,9 @@ impl<'a> Run<'a> {
 
     /// The commands of a call, by its number, one a line.
     pub fn call(&self, index: u64) -> String {
-        let key = self.key(index);
-        let in_key = index % self.workload.calls_per_key.unwrap_or(u64::MAX);
+        let (key, before) = self.workload.keys.place(index);
         let filled = self.workload.filled;
-        (self.contender.ask)(&self.ask(&key, filled + in_key, filled + index))
+        (self.contender.ask)(&self.ask(&name(key), filled + before, filled + index))
     }
 
     /// Sends the calls of these numbers, so many at a time, and checks each reply.
@@ -224,15 +254,12 @@ impl<'a> Run<'a> {
 
     /// Fills one key as the contender itself does, and copies it to the others.
     fn fill(&self, calls: u64, wire: &mut Wire) {
-        if self.workload.filled == 0 {
-            return;
-        }
-        let first = self.key(0);
-        let requests = 0..self.workload.filled;
-        wire.run_all(requests.map(|index| (self.contender.fill)(&self.ask(&first, index, index))));
-        let per_key = self.workload.calls_per_key.unwrap_or(calls);
-        let others = (per_key..calls).step_by(per_key as usize).map(|index| self.key(index));
-        wire.run_all(others.map(|key| format!("COPY {first} {key}")));
+        let first = name(0);
+        let fill = |index| (self.contender.fill)(&self.ask(&first, index, index));
+        wire.run_all((0..self.workload.filled).map(fill));
+        let keys = self.workload.keys.count(calls);
+        let others = if self.workload.filled > 0 { 1..keys } else { 0..0 };
+        wire.run_all(others.map(|key| format!("COPY {first} {}", name(key))));
     }
 
     /// The request that finds so many before it in its key, so many steps after the start.
@@ -246,10 +273,11 @@ impl<'a> Run<'a> {
             digest: &self.digest,
         }
     }
+}
 
-    fn key(&self, index: u64) -> String {
-        format!("limit:{:06}", index / self.workload.calls_per_key.unwrap_or(u64::MAX))
-    }
+/// A key, by its number.
+fn name(key: u64) -> String {
+    format!("limit:{key:06}")
 }
 
 /// The server's clock in Unix milliseconds.

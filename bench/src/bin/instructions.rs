@@ -201,12 +201,13 @@ fn measure(row: &Row) -> u64 {
 
 /// A server that does nothing by itself that could be put off.
 fn start_under_callgrind(workload: &Workload) -> Server {
-    let setup = ["valgrind", "--tool=callgrind", "--dump-before=echoCommand"]
-        .into_iter()
-        .fold(Setup::plain(), Setup::behind)
-        .behind_file("--callgrind-out-file=", "profile")
-        .option("hz 1")
-        .option("activerehashing no");
+    let setup =
+        ["valgrind", "--tool=callgrind", "--dump-before=echoCommand", "--compress-strings=no"]
+            .into_iter()
+            .fold(Setup::plain(), Setup::behind)
+            .behind_file("--callgrind-out-file=", "profile")
+            .option("hz 1")
+            .option("activerehashing no");
     workload.options.iter().fold(setup, |setup, line| setup.option(line)).start()
 }
 
