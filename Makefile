@@ -14,6 +14,9 @@ REDIS_SERVER ?= $(shell command -v redis-server || command -v valkey-server)
 # The servers that `make test-matrix` gets and tests with, by the names that scripts/servers.sh has.
 SERVERS ?= $(shell scripts/servers.sh)
 
+# The topologies that `make test-topologies` puts these servers into.
+TOPOLOGIES ?= replica aof cluster
+
 # Where `make install` puts the library. Debian's service may execute nothing outside /usr/lib and /lib.
 PREFIX      ?= /usr
 MODULES_DIR  = $(PREFIX)/lib/redis/modules
@@ -25,8 +28,8 @@ LIBRARY = $(CARGO_TARGET_DIR)/release/librl.so
 .DEFAULT_GOAL = build
 # Cargo uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: build run test test-matrix full fuzz fuzz-pure sanitize miri setup bench-test bench-instructions \
-        bench-baseline accuracy charts install uninstall fmt lint clean help
+.PHONY: build run test test-matrix test-topologies full fuzz fuzz-pure sanitize miri setup bench-test \
+        bench-instructions bench-baseline accuracy charts install uninstall fmt lint clean help
 
 # --- Build, run, test ---------------------------------------------------------
 
@@ -46,6 +49,11 @@ test: setup build ## install what is missing, build, run every test (REDIS_SERVE
 
 test-matrix: setup build ## the tests of the server with each of many servers, and a table (SERVERS=)
 	@RL_MODULE="$$(realpath "$(LIBRARY)")" scripts/test-matrix.sh $(SERVERS)
+
+test-topologies: setup build ## the same with a replica, an AOF, a cluster; takes long (TOPOLOGIES= SERVERS=)
+	@status=0; for topology in $(TOPOLOGIES); do RL_TOPOLOGY=$$topology \
+	    RL_MODULE="$$(realpath "$(LIBRARY)")" scripts/test-matrix.sh $(SERVERS) || status=1; \
+	done; exit $$status
 
 full: export PROPTEST_CASES ?= 5000
 full: export RL_STREAM_REQUESTS ?= 1000000

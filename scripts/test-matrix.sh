@@ -3,12 +3,17 @@
 #
 #   RL_MODULE=LIBRARY test-matrix.sh NAME...     the names are those of scripts/servers.sh
 #
+# RL_TOPOLOGY=replica, aof or cluster puts the servers into a topology: tests/server/harness/topology.rs.
+#
 # A cell is how many tests passed, how many failed (!), and how many said that they, or a part of them,
 # are not for this server (~). Their reasons stand below the table.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-logs=$(realpath -m "${CARGO_TARGET_DIR:-target}/matrix")
+topology=${RL_TOPOLOGY:-}
+logs=$(realpath -m "${CARGO_TARGET_DIR:-target}/matrix/${topology:-alone}")
+# There a server waits more than it works, most of all a node of a cluster, for two seconds each time.
+if [[ -n $topology ]]; then export RUST_TEST_THREADS=${RUST_TEST_THREADS:-16}; fi
 rm -rf "$logs"
 mkdir -p "$logs"
 for name in "$@"; do scripts/servers.sh "$name" >/dev/null; done
@@ -18,7 +23,7 @@ tests=$(cargo test --locked --test server --no-run --message-format=json |
 status=0
 for name in "$@"; do
     server=$(scripts/servers.sh "$name")
-    echo "== $name: $("$server" --version)"
+    echo "== $name${topology:+, $topology}: $("$server" --version)"
     if REDIS_SERVER=$server "$tests" --show-output >"$logs/$name" 2>&1; then
         grep '^test result:' "$logs/$name"
     else
@@ -28,7 +33,7 @@ for name in "$@"; do
 done
 
 cd "$logs"
-awk '
+awk -v topology="$topology" '
     function cell(server, group,    text) {
         text = count[server, group, "ok"] + 0
         if ((server, group, "FAILED") in count) text = text " !" count[server, group, "FAILED"]
@@ -60,7 +65,7 @@ awk '
             count[part[1], group_of[part[2]], became[pair]]++
             count[part[1], "all", became[pair]]++
         }
-        line = sprintf("\n%-20s", "")
+        line = sprintf("\n%-20s", topology)
         for (i = 1; i <= servers; i++) line = line sprintf(" %-10s", server[i])
         print line
         for (i = 1; i <= many; i++) row(groups[i])

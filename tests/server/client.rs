@@ -193,6 +193,16 @@ impl Client {
         lacks
     }
 
+    /// Whether the server is a node of a cluster, which forbids this. Says so if it is: there is nothing to
+    /// test then.
+    pub fn forbids(&self, what: &str) -> bool {
+        let forbids = self.info("cluster_enabled") == "1";
+        if forbids {
+            skipped(&format!("a cluster forbids {what}"));
+        }
+        forbids
+    }
+
     /// How many changes an RDB save would have to catch up with.
     pub fn dirty(&self) -> i64 {
         self.info("rdb_changes_since_last_save").parse().unwrap()

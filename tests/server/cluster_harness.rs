@@ -9,7 +9,7 @@ use redis::cluster::{ClusterClient, ClusterConnection};
 
 use crate::harness::{Server, Setup, wait_until};
 
-const SLOTS: usize = 16_384;
+pub const SLOTS: usize = 16_384;
 const PRIMARIES: usize = 3;
 
 /// A cluster. The slots are spread evenly over the primaries; each has the replica of its number.
@@ -23,9 +23,7 @@ impl Cluster {
     pub fn start() -> Cluster {
         let cluster = Cluster { primaries: start_nodes(), replicas: start_nodes() };
         for (number, primary) in cluster.primaries.iter().enumerate() {
-            let slots = (0..SLOTS).filter(|slot| number_of_home(*slot) == number);
-            let slots: Vec<String> = slots.map(|slot| slot.to_string()).collect();
-            primary.does(&format!("CLUSTER ADDSLOTS {}", slots.join(" ")));
+            serve(primary, (0..SLOTS).filter(|slot| number_of_home(*slot) == number));
         }
         cluster.introduce_nodes();
         for (primary, replica) in cluster.primaries.iter().zip(&cluster.replicas) {
@@ -145,6 +143,12 @@ fn start_nodes() -> Vec<Server> {
     (0..PRIMARIES).map(|_| setup.clone().start()).collect()
 }
 
+/// Gives slots to a node that serves none yet.
+pub fn serve(node: &Server, slots: impl Iterator<Item = usize>) {
+    let slots: Vec<String> = slots.map(|slot| slot.to_string()).collect();
+    node.does(&format!("CLUSTER ADDSLOTS {}", slots.join(" ")));
+}
+
 fn number_of_home(slot: usize) -> usize {
     slot * PRIMARIES / SLOTS
 }
@@ -158,7 +162,7 @@ fn known(node: &Server) -> String {
 }
 
 /// Whether the node takes the whole cluster for well.
-fn is_serving(node: &Server) -> bool {
+pub fn is_serving(node: &Server) -> bool {
     let info: String = node.run("CLUSTER INFO");
     info.contains("cluster_state:ok") && info.contains("cluster_slots_ok:16384")
 }

@@ -71,6 +71,9 @@ fn answers_as_shown(name: &str, least: usize) {
         {
             continue;
         }
+        if command == "DEL tokens pages" && server.forbids("a call with keys of several slots") {
+            continue;
+        }
         assert_eq!(shown(&server.try_run(&command)), reply, "{name}: {command}");
     }
 }

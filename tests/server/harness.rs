@@ -1,5 +1,7 @@
 //! One `redis-server` per test: its own directory, socket and log, stopped by its own handle.
 
+mod topology;
+
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::ops::Deref;
@@ -11,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::client::{Client, open_connection};
+use crate::harness::topology::{Heir, Topology};
 use crate::journal::Journal;
 use crate::wire::Wire;
 
@@ -31,6 +34,7 @@ pub struct Setup {
     tcp: bool,
     options: Vec<String>,
     env: Vec<(&'static str, PathBuf)>,
+    topology: Option<Topology>,
 }
 
 impl Setup {
@@ -42,6 +46,7 @@ impl Setup {
             tcp: false,
             options: Vec::new(),
             env: Vec::new(),
+            topology: None,
         }
     }
 
@@ -109,6 +114,7 @@ impl Setup {
 pub struct Server {
     process: Process,
     client: Client,
+    heir: Option<Heir>,
     // Last, for it is to be removed when the process has ended.
     dir: Dir,
 }
@@ -123,7 +129,13 @@ impl Deref for Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if server_is_sanitized() && !thread::panicking() {
+        if thread::panicking() {
+            return;
+        }
+        if let Some(heir) = self.heir.take() {
+            heir.must_hold_the_same(self);
+        }
+        if server_is_sanitized() {
             self.process.end_in_good_order(&self.dir);
         }
     }
@@ -136,14 +148,19 @@ impl Server {
     }
 
     fn start_with(setup: Setup) -> Server {
+        let setup = setup.in_topology();
         let dir = Dir::fresh();
         let process = Process::start(&dir, &setup);
         let client = Client::connect(&dir);
-        Server { dir, process, client }
+        let mut server = Server { process, client, heir: None, dir };
+        server.heir = Heir::of(&server, &setup);
+        server
     }
 
-    /// Kills the server as a crash would, and starts another in its directory.
+    /// Kills the server as a crash would, and starts another in its directory. What must be the same
+    /// then is for the test to say: this one has no heir.
     pub fn restart(&mut self, setup: Setup) {
+        self.heir = None;
         self.process.kill();
         self.process = Process::start(&self.dir, &setup);
         self.client = Client::connect(&self.dir);

@@ -13,7 +13,12 @@ pub fn primary() -> Server {
 
 /// The same, started with more.
 pub fn primary_with(setup: Setup) -> Server {
-    setup.on_tcp().option("repl-diskless-sync-delay 0").start()
+    primary_setup(setup).start()
+}
+
+/// What that is started with.
+pub fn primary_setup(setup: Setup) -> Setup {
+    setup.on_tcp().option("repl-diskless-sync-delay 0")
 }
 
 /// A replica of `primary` that has finished its first synchronisation.

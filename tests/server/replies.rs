@@ -65,8 +65,8 @@ fn the_wait_is_exact_for_every_cost() {
     let asked_at = 1_050_000;
     let mut waits = Vec::new();
     for cost in 1..=31 {
-        let ask = |at: i64| server.slide(&format!("probe 60s 31 COST {cost} AT {at}"));
-        server.does("COPY log probe REPLACE");
+        let ask = |at: i64| server.slide(&format!("probe:{{log}} 60s 31 COST {cost} AT {at}"));
+        server.does("COPY log probe:{log} REPLACE");
         let [allowed, _, _, wait, _, _] = ask(asked_at);
         assert_eq!(allowed, 0, "31 of 31 are taken");
         assert_eq!(

@@ -27,7 +27,7 @@ fn a_transaction_answers_call_by_call() {
         "k 60s 2 AT 1000000",
         "k 60s 2 AT 1000001",
         "k 60s 2 AT 1000002",
-        "other 60s 2 COST 2 AT 1000002",
+        "other:{k} 60s 2 COST 2 AT 1000002",
     ] {
         assert_eq!(server.run::<String>(&format!("RL.SLIDE {call}")), "QUEUED");
     }
@@ -48,9 +48,9 @@ fn a_transaction_answers_call_by_call() {
 fn an_error_in_a_transaction_stops_nothing_else() {
     let server = Server::start();
     let mut wire = server.wire();
-    server.does("SET text v");
+    server.does("SET text:{k} v");
     wire.ask("MULTI");
-    for call in ["k 60s 2 AT 1000000", "text 60s 2", "k 60s x", "k 60s 2 AT 1000001"] {
+    for call in ["k 60s 2 AT 1000000", "text:{k} 60s 2", "k 60s x", "k 60s 2 AT 1000001"] {
         assert_eq!(wire.ask(&format!("RL.SLIDE {call}")), "+QUEUED\r\n");
     }
     let answer = wire.ask("EXEC");

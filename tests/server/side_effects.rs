@@ -99,7 +99,9 @@ fn what_changes_nothing_does_not_abort_a_transaction() {
     let server = server_with_log(Setup::new());
     let mut watcher = server.wire();
     let mut transaction = |call: &str| {
-        watcher.ask("WATCH k h text missing");
+        for key in ["k", "h", "text", "missing"] {
+            watcher.ask(&format!("WATCH {key}"));
+        }
         let _ = server.try_run(call);
         watcher.ask("MULTI");
         watcher.ask("ECHO done");

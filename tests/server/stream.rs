@@ -3,10 +3,11 @@
 //!
 //! The requests are those of a day's morning at an API: steady clients, bursts, a client that keeps
 //! trying while it is denied, costs that vary, clocks that step back. Their times go out as `AT`, so
-//! the verdicts do not depend on how fast the machine is; keys expire on the server's clock, so the
-//! windows are much longer than the test.
+//! the verdicts do not depend on how fast the machine is; and as keys expire on the server's clock, that
+//! stands still.
 
-use crate::harness::{Server, Setup, compact_entries_option};
+use crate::clock::Clock;
+use crate::harness::{Server, compact_entries_option};
 use crate::model::{Call, Charged, CounterModel, Model, Reply};
 use crate::random::Random;
 
@@ -182,18 +183,21 @@ fn compare_stored(server: &Server, traffic: &Traffic, model: &Model, now_ms: u64
 
 #[test]
 fn a_hundred_thousand_requests_are_answered_as_the_model_answers() {
-    run_slide(&Server::start());
+    let clock = Clock::frozen();
+    run_slide(&clock.server());
 }
 
 #[test]
 fn and_so_they_are_when_every_log_is_a_skiplist() {
-    run_slide(&Setup::new().option(&compact_entries_option(0)).start());
+    let clock = Clock::frozen();
+    run_slide(&clock.setup().option(&compact_entries_option(0)).start());
 }
 
 #[test]
 fn and_so_they_are_by_the_counter() {
     let traffic = TRAFFIC.map(|traffic| Traffic { precision_ms: None, ..traffic });
     let mut models: Vec<CounterModel> = traffic.iter().map(|_| CounterModel::default()).collect();
-    let server = Server::start();
+    let clock = Clock::frozen();
+    let server = clock.server();
     run(&server, "RL.SWC", &traffic, |limiter, call| models[limiter].swc(call));
 }
