@@ -34,6 +34,7 @@ pub struct Setup {
     tcp: bool,
     options: Vec<String>,
     env: Vec<(&'static str, PathBuf)>,
+    alone: bool,
     topology: Option<Topology>,
 }
 
@@ -46,6 +47,7 @@ impl Setup {
             tcp: false,
             options: Vec::new(),
             env: Vec::new(),
+            alone: false,
             topology: None,
         }
     }
@@ -79,6 +81,12 @@ impl Setup {
         let (name, values) = line.split_once(' ').expect("an option has a value");
         self.options.push(format!("--{name}"));
         self.options.extend(values.split(' ').map(String::from));
+        self
+    }
+
+    /// Whatever the topology of the tests, the server is in none: what that takes would be counted.
+    pub fn alone(mut self) -> Setup {
+        self.alone = true;
         self
     }
 

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use redis::Value;
 
 use crate::cli::shown;
-use crate::harness::{Server, server_is_sanitized, wait_until};
+use crate::harness::{Server, Setup, server_is_sanitized, wait_until};
 
 /// Calls in a round, unless `RL_LEAK_CALLS` says otherwise.
 const CALLS: usize = 10_000;
@@ -104,7 +104,7 @@ fn held(server: &Server) -> [i64; 2] {
 /// Runs the rounds of each kind on one server.
 fn leave_nothing(kinds: &[Kind]) {
     let calls = std::env::var("RL_LEAK_CALLS").map_or(CALLS, |calls| calls.parse().unwrap());
-    let server = Server::start();
+    let server = Setup::new().alone().start();
     for kind in kinds {
         run_round(&server, kind, calls);
         let before = held(&server);
