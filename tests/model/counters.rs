@@ -19,6 +19,8 @@ struct Charges {
 #[derive(Clone, Debug, Default)]
 pub struct CounterModel {
     charges: BTreeMap<u64, Charges>,
+    /// When the key expires, in Unix milliseconds of the server's clock.
+    pub expires_at_ms: Option<u64>,
 }
 
 impl Charges {
@@ -122,17 +124,21 @@ impl CounterModel {
             usage + cost <= u128::from(*limit)
         };
         let allowed = call.windows.iter().all(fits);
-        let mut written = false;
+        let (mut written, mut started) = (false, false);
         if (allowed || call.force) && call.cost > 0 {
             for (window_ms, _) in &call.windows {
                 let charges = after.charges.get_mut(window_ms).unwrap();
                 let start_ms = charges.start_ms(*window_ms, call.now_ms);
-                written |= charges.charge(start_ms, call.cost) > 0;
+                let starts = !charges.by_start_ms.contains_key(&start_ms);
+                let charged = charges.charge(start_ms, call.cost) > 0;
+                written |= charged;
+                started |= charged && starts;
             }
         }
         let reply = after.report(call, allowed);
         if written {
             after.forget(call);
+            after.expire(call, started);
             *self = after;
         }
         reply
@@ -173,6 +179,22 @@ impl CounterModel {
             });
             let window_ms = *ends_first.expect("a call names at most as many").0;
             self.charges.remove(&window_ms);
+        }
+    }
+
+    /// When the last window ends, set when one starts, or when less than the longest of the call is left.
+    /// A time behind the clock puts it no further away than three windows, and one ahead of it brings it
+    /// forward for nobody.
+    fn expire(&mut self, call: &Call, started: bool) {
+        let lives = self.charges.iter().map(|(window_ms, charges)| {
+            let ends_ms = charges.latest_ms() + 2 * window_ms;
+            ends_ms.saturating_sub(call.now_ms).min(3 * window_ms)
+        });
+        let lives_ms = lives.max().expect("a window was charged");
+        let least_ms = call.clock_ms + lives_ms.min(call.longest_ms());
+        if started || self.expires_at_ms.is_none_or(|expiry_ms| expiry_ms < least_ms) {
+            let kept_ms = self.expires_at_ms.filter(|_| call.now_ms > call.clock_ms).unwrap_or(0);
+            self.expires_at_ms = Some((call.clock_ms + lives_ms).max(kept_ms));
         }
     }
 
