@@ -2,7 +2,7 @@
 //! theirs.
 
 use crate::client::six_fields;
-use crate::cluster_harness::{Caller, Cluster, RedisPy};
+use crate::cluster_harness::{Caller, Cluster};
 use crate::harness::{Server, server_is_at_least, skipped};
 use crate::replication::wait_for_replicas;
 
@@ -27,7 +27,7 @@ fn clients_find_limiters_on_every_node() {
     let cluster = Cluster::start();
     let keys_before = cluster.primaries.iter().map(|node| node.run::<i64>("DBSIZE")).sum::<i64>();
     finds_every_limiter(&cluster, &mut cluster.client().get_connection().unwrap(), "rust");
-    finds_every_limiter(&cluster, &mut RedisPy::connect(&cluster), "python");
+    finds_every_limiter(&cluster, &mut cluster.redis_py(), "python");
     let keys: Vec<i64> = cluster.primaries.iter().map(|node| node.run("DBSIZE")).collect();
     assert_eq!((keys_before, keys.iter().sum()), (0, 240));
     assert!(keys.iter().all(|keys| *keys > 20), "limiters are spread over the nodes: {keys:?}");

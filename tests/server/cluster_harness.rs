@@ -1,13 +1,10 @@
 //! Three primaries and three replicas that make a cluster, and real cluster clients of it.
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
 use redis::Value;
 use redis::cluster::{ClusterClient, ClusterConnection};
 
 use crate::harness::{Server, Setup, wait_until};
+use crate::redis_py::RedisPy;
 
 pub const SLOTS: usize = 16_384;
 const PRIMARIES: usize = 3;
@@ -32,6 +29,11 @@ impl Cluster {
         cluster.wait_until_settled();
         cluster.be_patient();
         cluster
+    }
+
+    /// A client of redis-py.
+    pub fn redis_py(&self) -> RedisPy {
+        RedisPy::run("cluster_client.py", self.nodes().map(Server::port))
     }
 
     fn nodes(&self) -> impl Iterator<Item = &Server> {
@@ -180,6 +182,12 @@ pub trait Caller {
     fn call(&mut self, line: &str) -> Vec<i64>;
 }
 
+impl Caller for RedisPy {
+    fn call(&mut self, line: &str) -> Vec<i64> {
+        self.try_call(line).unwrap_or_else(|error| panic!("{line} was answered: {error}"))
+    }
+}
+
 impl Caller for ClusterConnection {
     fn call(&mut self, line: &str) -> Vec<i64> {
         try_call(self, line).unwrap_or_else(|error| panic!("{line} was answered: {error}"))
@@ -194,50 +202,5 @@ pub fn try_call(connection: &mut ClusterConnection, line: &str) -> redis::RedisR
     match answer {
         Value::Int(integer) => Ok(vec![integer]),
         fields => Ok(redis::from_redis_value(fields)?),
-    }
-}
-
-/// A client of redis-py, in a process of its own.
-pub struct RedisPy {
-    process: Child,
-    lines: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-impl RedisPy {
-    pub fn connect(cluster: &Cluster) -> RedisPy {
-        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("python");
-        assert!(library.join("redis").is_dir(), "redis-py is missing: make setup");
-        let mut process = Command::new("python3")
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/cluster_client.py"))
-            .args(cluster.nodes().map(|node| node.port().to_string()))
-            .env("PYTHONPATH", library)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("python3 runs");
-        let lines = process.stdin.take().unwrap();
-        let answers = BufReader::new(process.stdout.take().unwrap());
-        RedisPy { process, lines, answers }
-    }
-}
-
-impl Caller for RedisPy {
-    fn call(&mut self, line: &str) -> Vec<i64> {
-        writeln!(self.lines, "{line}").expect("redis-py reads");
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).expect("redis-py answers");
-        let integers = answer.split_whitespace().map(str::parse);
-        let integers: Result<Vec<i64>, _> = integers.collect();
-        integers.ok().filter(|integers| !integers.is_empty()).unwrap_or_else(|| {
-            panic!("redis-py answered {line} with {answer:?}");
-        })
-    }
-}
-
-impl Drop for RedisPy {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use crate::cluster_harness::{Caller, Cluster, RedisPy};
+use crate::cluster_harness::{Caller, Cluster};
 use crate::dataset::{digest, expiries};
 use crate::harness::{server_is_at_least, wait_until};
 use crate::model::{Call, CounterModel, Model, Reply};
@@ -113,7 +113,7 @@ fn no_decision_is_lost_while_a_slot_moves_under_load() {
     let home = cluster.home("{shared}");
     let clock_ms = cluster.primaries[0].now() as u64;
     let rust = cluster.client().get_connection().unwrap();
-    let python = RedisPy::connect(&cluster);
+    let python = cluster.redis_py();
     thread::scope(|scope| {
         let mut random = Random::seeded();
         let (of_rust, of_python) = (Random(random.below(1 << 32)), Random(random.below(1 << 32)));

@@ -8,11 +8,13 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::client::{Client, six_fields};
+use crate::clock::DAY_MS;
 use crate::dataset::digest;
 use crate::harness::{Server, Setup, wait_until};
+use crate::redis_py::RedisPy;
 use crate::replicas::{calls, cut_off, cuttable_primary, cuttable_replica};
 use crate::replication::wait_for_replicas;
-use crate::sentinel::Sentinel;
+use crate::sentinel::Sentinels;
 
 const CLIENTS: usize = 3;
 
@@ -244,17 +246,17 @@ fn assert_follows(old: &Client, new: &Client) {
     assert_eq!(digest(old), digest(new));
 }
 
-// --- By Sentinel -----------------------------------------------------------------------------------
+// --- By Sentinels ----------------------------------------------------------------------------------
 
 #[test]
 fn sentinel_replaces_a_primary_that_was_killed() {
     let (old, new) = pair();
-    let sentinel = Sentinel::of(old.port());
+    let sentinels = Sentinels::of(old.port());
     let load = Load::of("RL.SLIDE", [old.port(), new.port()]);
     load.during(|| {
         drop(old);
-        sentinel.lose_patience();
-        wait_until("the failover", || sentinel.primary_port() == new.port());
+        sentinels.lose_patience();
+        wait_until("the failover", || sentinels.name(new.port()));
         load.tell();
     });
     let outcome = settle(&load, &new.another_client(), "RL.SLIDE, killed, and Sentinel");
@@ -266,13 +268,70 @@ fn sentinel_replaces_a_primary_that_was_killed() {
 #[test]
 fn sentinel_replaces_a_primary_that_lives() {
     let (old, new) = pair();
-    let sentinel = Sentinel::of(old.port());
+    let sentinels = Sentinels::of(old.port());
     let load = Load::of("RL.SLIDE", [old.port(), new.port()]);
     load.during(|| {
-        sentinel.fail_over();
-        wait_until("the failover", || sentinel.primary_port() == new.port());
+        sentinels.fail_over();
+        wait_until("the failover", || sentinels.name(new.port()));
         load.tell();
     });
     let outcome = settle(&load, &new.another_client(), "RL.SLIDE, SENTINEL FAILOVER");
     assert!(outcome.received > 0);
+}
+
+// --- By a real client ------------------------------------------------------------------------------
+
+/// redis-py asks the Sentinels who the primary is, and goes on while that dies: each answer is the one
+/// that follows from those before, and at the new primary from what that had received.
+#[test]
+fn a_client_that_asks_sentinels_finds_its_limit_at_the_new_primary() {
+    let (old, new) = pair();
+    let sentinels = Sentinels::of(old.port());
+    let mut client = RedisPy::run("sentinel_client.py", sentinels.ports());
+    let load = Load::of("RL.SLIDE", [old.port(), new.port()]);
+    // A Sentinel cuts the connections of a server that it promotes.
+    let held = || new.another_client().run::<i64>("ZCARD k");
+    let (answers, received) = thread::scope(|scope| {
+        let asking = scope.spawn(|| ask_through(&mut client, &load));
+        let _stopping = Stopping(&load);
+        load.wait_for_more(300);
+        drop(old);
+        wait_until("the replica's loss", || new.info("master_link_status") == "down");
+        let received = held();
+        sentinels.lose_patience();
+        wait_until("the failover", || sentinels.name(new.port()));
+        load.wait_for_more(100);
+        load.stop.store(true, Relaxed);
+        (asking.join().unwrap(), received)
+    });
+    let by_old = answers.len() as i64 - (held() - received);
+    let used = (1..=by_old).chain(received + 1..=held());
+    let expected: Vec<_> =
+        used.map(|used| vec![1, LIMIT, LIMIT - used, 0, DAY_MS, DAY_MS]).collect();
+    assert!(answers == expected, "each answer follows: {answers:?}");
+    println!(
+        "redis-py: the old primary let {by_old} pass, the new one had received {received}; {} passed \
+         beyond the limit",
+        (by_old - received).max(0)
+    );
+    // One may have been received and not been answered any more.
+    assert!(received > 0 && by_old - received >= -1);
+    let left = LIMIT - held();
+    assert_eq!(new.another_client().verdict(&format!("{} COST {left}", load.call))[0], 1);
+    assert_eq!(client.try_call(&load.call), Ok(vec![0, LIMIT, 0, DAY_MS, DAY_MS, DAY_MS]));
+}
+
+/// Asks until it is stopped. The library fails while there is no primary; the answers it got are left.
+fn ask_through(client: &mut RedisPy, load: &Load) -> Vec<Vec<i64>> {
+    let mut answers = Vec::new();
+    while !load.stop.load(Relaxed) {
+        match client.try_call(&load.call) {
+            Ok(answer) => {
+                answers.push(answer);
+                load.answered.fetch_add(1, Relaxed);
+            }
+            Err(_) => thread::sleep(PAUSE),
+        }
+    }
+    answers
 }

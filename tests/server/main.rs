@@ -22,6 +22,7 @@ mod harness;
 mod journal;
 mod random;
 mod random_calls;
+mod redis_py;
 mod sentinel;
 mod wire;
 
