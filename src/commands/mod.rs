@@ -72,7 +72,8 @@ fn answer_panic(context: &Context, command: &CommandInfo, message: &str) {
     reply::error(context, &CommandError::Internal);
 }
 
-/// Writes what was decided, unless memory is short, and tells of a denial.
+/// Writes what was decided, unless memory is short, and tells of a denial. `apply` owns the open key:
+/// whoever listens may change it, so it is closed before anybody is told.
 fn settle<Change>(
     context: &Context,
     key: Text,
@@ -80,11 +81,10 @@ fn settle<Change>(
     change: Option<&Change>,
     apply: impl FnOnce(&Change) -> Result<(), WriteFailed>,
 ) -> Result<(), CommandError> {
-    if let Some(change) = change {
-        if context.is_out_of_memory() {
-            return Err(CommandError::OutOfMemory);
-        }
-        apply(change)?;
+    match change {
+        None => drop(apply),
+        Some(_) if context.is_out_of_memory() => return Err(CommandError::OutOfMemory),
+        Some(change) => apply(change)?,
     }
     if !verdict.allowed {
         denied::record(key.bytes());

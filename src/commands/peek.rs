@@ -5,7 +5,7 @@ use super::stats::{self, Calls};
 use super::{Answer, Command, parse, table};
 use crate::limiter::{Charge, Counters, Request, decide, decide_counters};
 use crate::redis::{Args, CommandInfo, Context};
-use crate::store::{self, Stored};
+use crate::store::Stored;
 
 /// `RL.PEEK key window limit [window limit ...] [COST n] [FORCE] [PRECISION p] [AT t]`
 ///
@@ -19,10 +19,10 @@ impl Command for Peek {
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let asked = parse::request(args.behind_key(), clock_ms, parse::Syntax::Slide)?;
         let request = Request { charge: Charge::Never, ..asked };
-        let verdict = match store::load(context, args.key()) {
+        let verdict = match Stored::look(context, args.key()) {
             Stored::Nothing => decide_counters(&Counters::default(), None, &request).verdict,
             Stored::Counters(stored) => {
-                decide_counters(&stored.read(&request.windows)?, None, &request).verdict
+                decide_counters(&stored.read()?, None, &request).verdict
             }
             Stored::Log(mut log) => decide(&mut log, &request)?.verdict,
             Stored::Other => return Err(CommandError::WrongType),

@@ -5,7 +5,7 @@ use super::stats::{self, Calls};
 use super::{Answer, Command, parse, table};
 use crate::limiter::{Log, plan_counter_refunds, plan_log_refund};
 use crate::redis::{Args, CommandInfo, Context};
-use crate::store::{self, Stored};
+use crate::store::Stored;
 
 /// `RL.REFUND key n [AT t]`
 pub struct Refund;
@@ -15,26 +15,23 @@ impl Command for Refund {
     const CALLS: &'static Calls = &stats::REFUND;
 
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
-        let key = args.key();
         let (units, now_ms) = parse::refund(args.behind_key(), clock_ms)?;
-        let taken = match store::load(context, key) {
+        let taken = match Stored::open(context, args.key()) {
             Stored::Nothing => 0,
             Stored::Log(mut log) => {
                 // As every call does: a set that begins with something foreign is none of ours.
                 log.oldest()?;
                 let refund = plan_log_refund(log.newest_first(), units)?;
-                drop(log);
                 if refund.units > 0 {
-                    store::apply_log_refund(context, key, &refund)?;
+                    log.take_back(&refund)?;
                 }
                 refund.units
             }
             Stored::Counters(stored) => {
-                let refunds = plan_counter_refunds(&stored.read_all()?, units, now_ms, clock_ms);
-                drop(stored);
+                let refunds = plan_counter_refunds(&stored.read()?, units, now_ms, clock_ms);
                 let units = refunds.units();
                 if units > 0 {
-                    store::apply_counter_refunds(context, key, &refunds)?;
+                    stored.take_back(&refunds)?;
                 }
                 units
             }

@@ -3,7 +3,7 @@
 use super::parse::UsageError;
 use crate::limiter::{LogError, Verdict};
 use crate::redis::Context;
-use crate::store::{ForeignHash, WriteFailed};
+use crate::store::{ForeignHash, WriteFailed, WrongType};
 use std::borrow::Cow;
 
 /// Why a call has no verdict.
@@ -50,6 +50,12 @@ impl CommandError {
 impl From<UsageError> for CommandError {
     fn from(error: UsageError) -> Self {
         Self::Usage(error)
+    }
+}
+
+impl From<WrongType> for CommandError {
+    fn from(WrongType: WrongType) -> Self {
+        Self::WrongType
     }
 }
 

@@ -5,7 +5,7 @@ use super::stats::{self, Calls};
 use super::{Answer, Command, parse, settings, settle, table};
 use crate::limiter::decide;
 use crate::redis::{Args, CommandInfo, Context};
-use crate::store::{self, Stored, StoredLog};
+use crate::store::StoredLog;
 
 /// `RL.SLIDE key window limit [window limit ...] [COST n] [FORCE] [PRECISION p] [AT t]`
 pub struct Slide;
@@ -18,13 +18,8 @@ impl Command for Slide {
         let key = args.key();
         let mut request = parse::request(args.behind_key(), clock_ms, parse::Syntax::Slide)?;
         request.max_entries = settings::MAX_LOG_ENTRIES.get() as u64;
-        let mut log = match store::load(context, key) {
-            Stored::Nothing => StoredLog::empty(),
-            Stored::Log(log) => log,
-            Stored::Counters(_) | Stored::Other => return Err(CommandError::WrongType),
-        };
+        let mut log = StoredLog::open(context, key)?;
         let decision = decide(&mut log, &request)?;
-        drop(log);
         if decision.clock_ahead {
             stats::count_clock_ahead(context, clock_ms);
         }
@@ -32,7 +27,7 @@ impl Command for Slide {
         settle(context, key, &verdict, change, |change| {
             stats::LOGS_DROPPED.add(change.drop_log.into());
             stats::LOGS_CAPPED.add(change.capped.into());
-            stats::ENTRIES_TRIMMED.add(store::apply_log(context, key, change)?);
+            stats::ENTRIES_TRIMMED.add(log.apply(change)?);
             Ok(())
         })?;
         Ok(Answer::Verdict(verdict, request.charge))

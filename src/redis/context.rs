@@ -135,7 +135,9 @@ impl Context {
         }
     }
 
-    /// Sends `ZADD key score member` to replicas and the AOF; the score comes as its digits.
+    /// Sends `ZADD key score member` to replicas and the AOF. The score comes as its digits, as do the
+    /// numbers of the other commands that are sent often: the server takes bytes over in one allocation,
+    /// and a number in two.
     pub fn replicate_zadd(&self, key: Text, score: &[u8], member: Text) {
         // SAFETY: `sbs` takes a string, a pointer to bytes with their number, and a string.
         unsafe {
@@ -168,44 +170,43 @@ impl Context {
     }
 
     /// Sends `HSET key field value ...` for three fields to replicas and the AOF.
-    pub fn replicate_hset(&self, key: Text, fields: [(&CStr, i64); 3]) {
-        let [first, second, third] =
-            fields.map(|(name, value)| (name.as_ptr(), value as c_longlong));
-        // SAFETY: `sclclcl` takes a string, and three times a C string and a long long.
+    pub fn replicate_hset(&self, key: Text, fields: [Text; 3], values: [Text; 3]) {
+        let ([first, second, third], values) = (fields.map(Text::as_ptr), values.map(Text::as_ptr));
+        // SAFETY: `sssssss` takes seven strings.
         unsafe {
             let replicate = required(raw::RedisModule_Replicate);
             replicate(
                 self.as_ptr(),
                 c"HSET".as_ptr(),
-                c"sclclcl".as_ptr(),
+                c"sssssss".as_ptr(),
                 key.as_ptr(),
-                first.0,
-                first.1,
-                second.0,
-                second.1,
-                third.0,
-                third.1,
+                first,
+                values[0],
+                second,
+                values[1],
+                third,
+                values[2],
             );
         }
     }
 
-    /// Sends `HINCRBY key field increment` to replicas and the AOF.
-    pub fn replicate_hincrby(&self, key: Text, field: &CStr, increment: i64) {
-        // SAFETY: `scl` takes a string, a C string and a long long.
+    /// Sends `HINCRBY key field increment` to replicas and the AOF; the increment comes as its digits.
+    pub fn replicate_hincrby(&self, key: Text, field: Text, increment: &[u8]) {
+        // SAFETY: `ssb` takes two strings, and a pointer to bytes with their number.
         unsafe {
-            let (command, format) = (c"HINCRBY".as_ptr(), c"scl".as_ptr());
-            let increment = increment as c_longlong;
+            let (command, format) = (c"HINCRBY".as_ptr(), c"ssb".as_ptr());
+            let (digits, len) = (increment.as_ptr().cast::<c_char>(), increment.len());
             let replicate = required(raw::RedisModule_Replicate);
-            replicate(self.as_ptr(), command, format, key.as_ptr(), field.as_ptr(), increment);
+            replicate(self.as_ptr(), command, format, key.as_ptr(), field.as_ptr(), digits, len);
         }
     }
 
     /// Sends `HDEL key field ...` for three fields to replicas and the AOF.
-    pub fn replicate_hdel(&self, key: Text, fields: [&CStr; 3]) {
-        let [first, second, third] = fields.map(CStr::as_ptr);
-        // SAFETY: `sccc` takes a string and three C strings.
+    pub fn replicate_hdel(&self, key: Text, fields: [Text; 3]) {
+        let [first, second, third] = fields.map(Text::as_ptr);
+        // SAFETY: `ssss` takes four strings.
         unsafe {
-            let (command, format) = (c"HDEL".as_ptr(), c"sccc".as_ptr());
+            let (command, format) = (c"HDEL".as_ptr(), c"ssss".as_ptr());
             let replicate = required(raw::RedisModule_Replicate);
             replicate(self.as_ptr(), command, format, key.as_ptr(), first, second, third);
         }

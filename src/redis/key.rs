@@ -4,7 +4,6 @@ use super::{Context, OwnedText, Text, required};
 use libc::{c_char, c_int, c_void};
 use redis_module::raw;
 use std::any::Any;
-use std::ffi::CStr;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr::{self, NonNull};
 
@@ -21,15 +20,19 @@ pub enum Kind {
     Other,
 }
 
-/// Fields are named by C strings, and those that are new count among those set.
-const HASH_SET_FLAGS: c_int =
-    (raw::REDISMODULE_HASH_CFIELDS | raw::REDISMODULE_HASH_COUNT_ALL) as c_int;
+/// Fields that are new count among those set.
+const HASH_SET_FLAGS: c_int = raw::REDISMODULE_HASH_COUNT_ALL as c_int;
 
 /// An open key, closed when it goes: a fault leaves none open. Only one can be open at a time.
+///
+/// Whoever watches or caches the key is told when it is closed, if it was changed. The server would
+/// tell of every key that was open for writing; [`load`](super::load) has it leave that to us.
 pub struct Key<'a> {
     raw: NonNull<raw::RedisModuleKey>,
     /// A handle points into the context it was opened in.
     context: &'a Context,
+    name: Text<'a>,
+    is_changed: bool,
 }
 
 impl<'a> Key<'a> {
@@ -37,19 +40,20 @@ impl<'a> Key<'a> {
     ///
     /// From 7.2 on that is no miss to the server's statistics and events; older servers do not know
     /// these bits, and count one.
-    pub fn open_to_read(context: &'a Context, name: Text) -> Option<Self> {
+    pub fn open_to_read(context: &'a Context, name: Text<'a>) -> Option<Self> {
         let quietly = raw::REDISMODULE_OPEN_KEY_NONOTIFY | raw::REDISMODULE_OPEN_KEY_NOSTATS;
         Self::open(context, name, raw::REDISMODULE_READ | quietly)
     }
 
-    /// Opens `name` to change it, or to create it by adding to it. Closing counts as a change to
-    /// whoever watches or caches the key, so it is for those who do change something.
-    pub fn open_to_write(context: &'a Context, name: Text) -> Self {
+    /// Opens `name` to look at it and perhaps to change it, or to create it by adding to it.
+    ///
+    /// That is neither a hit nor a miss to the server's statistics.
+    pub fn open_to_write(context: &'a Context, name: Text<'a>) -> Self {
         let mode = raw::REDISMODULE_READ | raw::REDISMODULE_WRITE;
         Self::open(context, name, mode).expect("a key opens for writing whether it exists or not")
     }
 
-    fn open(context: &'a Context, name: Text, mode: u32) -> Option<Self> {
+    fn open(context: &'a Context, name: Text<'a>, mode: u32) -> Option<Self> {
         assert!(!context.key_is_open.get(), "a key is open already");
         // SAFETY: the context is that of the running call and the name a string that outlives it.
         let raw = unsafe {
@@ -58,7 +62,17 @@ impl<'a> Key<'a> {
         };
         let raw = NonNull::new(raw)?;
         context.key_is_open.set(true);
-        Some(Self { raw, context })
+        Some(Self { raw, context, name, is_changed: false })
+    }
+
+    /// The call that it was opened in.
+    pub fn context(&self) -> &'a Context {
+        self.context
+    }
+
+    /// Its name.
+    pub fn name(&self) -> Text<'a> {
+        self.name
     }
 
     fn as_ptr(&self) -> *mut raw::RedisModuleKey {
@@ -86,7 +100,10 @@ impl<'a> Key<'a> {
 
     /// When it expires, in Unix milliseconds; `None` if it does not.
     pub fn expires_at_ms(&self) -> Option<u64> {
-        // SAFETY: the key is open.
+        if self.kind() == Kind::Empty {
+            return None;
+        }
+        // SAFETY: the key is open, and not empty: Redis 8 looks into its value.
         let at_ms = unsafe { required(raw::RedisModule_GetAbsExpire)(self.as_ptr()) };
         let expires = at_ms != i64::from(raw::REDISMODULE_NO_EXPIRE);
         // A time before 1970 is over as much as 1970 is.
@@ -96,6 +113,7 @@ impl<'a> Key<'a> {
     /// Makes it expire at `at_ms`, in Unix milliseconds; says whether that worked.
     #[must_use]
     pub fn set_expires_at_ms(&mut self, at_ms: i64) -> bool {
+        self.begin_change();
         // SAFETY: the key is open; the server refuses one that is empty or not open for writing.
         is_ok(unsafe { required(raw::RedisModule_SetAbsExpire)(self.as_ptr(), at_ms) })
     }
@@ -103,6 +121,7 @@ impl<'a> Key<'a> {
     /// Deletes its value, leaving big ones to a background thread; says whether that worked.
     #[must_use]
     pub fn unlink(&mut self) -> bool {
+        self.begin_change();
         // SAFETY: the key is open; the server refuses one that is not open for writing.
         is_ok(unsafe { required(raw::RedisModule_UnlinkKey)(self.as_ptr()) })
     }
@@ -144,7 +163,7 @@ impl<'a> Key<'a> {
     /// Adds `member`, or gives it a new score; says whether that worked.
     #[must_use]
     pub fn add(&mut self, score: f64, member: Text) -> bool {
-        self.end_seek();
+        self.begin_change();
         // SAFETY: the key is open; the server refuses one that holds no sorted set or is not open
         // for writing.
         is_ok(unsafe {
@@ -156,7 +175,7 @@ impl<'a> Key<'a> {
     /// Removes `member`; says whether it was there.
     #[must_use]
     pub fn remove(&mut self, member: Text) -> bool {
-        self.end_seek();
+        self.begin_change();
         let mut removed = 0;
         // SAFETY: as above.
         let status = unsafe {
@@ -164,30 +183,6 @@ impl<'a> Key<'a> {
             remove(self.as_ptr(), member.as_ptr(), &mut removed)
         };
         is_ok(status) && removed == 1
-    }
-
-    /// The values of three fields of a hash.
-    pub fn fields(&self, names: [&CStr; 3]) -> [Option<OwnedText>; 3] {
-        let mut values = [ptr::null_mut::<raw::RedisModuleString>(); 3];
-        let [first, second, third] = &mut values;
-        // SAFETY: the key is open; on anything but a hash the server does nothing. Names are C
-        // strings, each followed by where to put its value, and NULL ends them.
-        unsafe {
-            let get = required(raw::RedisModule_HashGet);
-            get(
-                self.as_ptr(),
-                raw::REDISMODULE_HASH_CFIELDS as c_int,
-                names[0].as_ptr(),
-                ptr::from_mut(first),
-                names[1].as_ptr(),
-                ptr::from_mut(second),
-                names[2].as_ptr(),
-                ptr::from_mut(third),
-                ptr::null::<c_char>(),
-            );
-        }
-        // SAFETY: the strings were made for us.
-        values.map(|value| NonNull::new(value).map(|value| unsafe { OwnedText::adopt(value) }))
     }
 
     /// Calls `each` with the name and the value of every field of a hash, of some perhaps twice, as
@@ -223,10 +218,10 @@ impl<'a> Key<'a> {
 
     /// Gives a field of a hash a value, creating field and hash if need be; says whether that worked.
     #[must_use]
-    pub fn set_field(&mut self, name: &CStr, value: Text) -> bool {
+    pub fn set_field(&mut self, name: Text, value: Text) -> bool {
+        self.begin_change();
         // SAFETY: the key is open; the server refuses one that holds another type or is not open for
-        // writing. The name is a C string, its value a string that the server copies, and NULL ends
-        // them.
+        // writing. The server copies name and value, and NULL ends them.
         1 == unsafe {
             let set = required(raw::RedisModule_HashSet);
             let (name, value) = (name.as_ptr(), value.as_ptr());
@@ -236,16 +231,18 @@ impl<'a> Key<'a> {
 
     /// Gives three fields of a hash a value each, all or none; says whether that worked.
     #[must_use]
-    pub fn set_fields(&mut self, names: [&CStr; 3], values: [Text; 3]) -> bool {
+    pub fn set_fields(&mut self, names: [Text; 3], values: [Text; 3]) -> bool {
+        self.begin_change();
         // SAFETY: as above, three times.
         3 == unsafe { self.set_three(names, values.map(Text::as_ptr)) }
     }
 
     /// Removes three fields of a hash; says whether all of them were there.
     #[must_use]
-    pub fn remove_fields(&mut self, names: [&CStr; 3]) -> bool {
+    pub fn remove_fields(&mut self, names: [Text; 3]) -> bool {
         /// What the module API calls `REDISMODULE_HASH_DELETE`: no string, but a mark.
         const DELETE: *mut raw::RedisModuleString = ptr::without_provenance_mut(1);
+        self.begin_change();
         // SAFETY: as above, with the mark as values.
         3 == unsafe { self.set_three(names, [DELETE; 3]) }
     }
@@ -254,7 +251,7 @@ impl<'a> Key<'a> {
     /// The values are strings, or the mark that deletes.
     unsafe fn set_three(
         &mut self,
-        names: [&CStr; 3],
+        names: [Text; 3],
         values: [*mut raw::RedisModuleString; 3],
     ) -> c_int {
         // SAFETY: the caller's, and as above.
@@ -275,7 +272,8 @@ impl<'a> Key<'a> {
     }
 
     /// A seek points into the set, so it must end before the set changes.
-    fn end_seek(&mut self) {
+    fn begin_change(&mut self) {
+        self.is_changed = true;
         // SAFETY: the key is open; without a seek nothing happens.
         unsafe { required(raw::RedisModule_ZsetRangeStop)(self.as_ptr()) };
     }
@@ -286,6 +284,13 @@ impl Drop for Key<'_> {
         // SAFETY: the key is open and ours, and its context is still there.
         unsafe { required(raw::RedisModule_CloseKey)(self.as_ptr()) }
         self.context.key_is_open.set(false);
+        if self.is_changed {
+            // SAFETY: context and name are those that the key was opened with.
+            unsafe {
+                let signal = required(raw::RedisModule_SignalModifiedKey);
+                signal(self.context.as_ptr(), self.name.as_ptr());
+            }
+        }
     }
 }
 

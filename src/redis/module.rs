@@ -111,7 +111,6 @@ fn check_server() -> Result<(), String> {
             ("FreeString", present(raw::RedisModule_FreeString)),
             ("GetAbsExpire", present(raw::RedisModule_GetAbsExpire)),
             ("GetContextFlags", present(raw::RedisModule_GetContextFlags)),
-            ("HashGet", present(raw::RedisModule_HashGet)),
             ("HashSet", present(raw::RedisModule_HashSet)),
             ("InfoAddFieldULongLong", present(raw::RedisModule_InfoAddFieldULongLong)),
             ("InfoAddSection", present(raw::RedisModule_InfoAddSection)),
@@ -132,6 +131,7 @@ fn check_server() -> Result<(), String> {
             ("ScanKey", present(raw::RedisModule_ScanKey)),
             ("SetAbsExpire", present(raw::RedisModule_SetAbsExpire)),
             ("SetModuleOptions", present(raw::RedisModule_SetModuleOptions)),
+            ("SignalModifiedKey", present(raw::RedisModule_SignalModifiedKey)),
             ("StringPtrLen", present(raw::RedisModule_StringPtrLen)),
             ("UnlinkKey", present(raw::RedisModule_UnlinkKey)),
             ("ValueLength", present(raw::RedisModule_ValueLength)),
@@ -157,7 +157,10 @@ impl Module<'_> {
     fn set_options(&self) {
         // No data type of ours is ever half loaded, so serving during a replica's asynchronous
         // load is safe; a module that does not say so turns `repl-diskless-load swapdb` off.
-        let options = raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD as c_int;
+        let serves = raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
+        // A key that is open for writing may not be changed at all; `Key` tells of those that are.
+        let signals = raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED;
+        let options = (serves | signals) as c_int;
         // SAFETY: the context is that of the running call.
         unsafe { required(raw::RedisModule_SetModuleOptions)(self.context.as_ptr(), options) };
     }

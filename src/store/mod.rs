@@ -1,15 +1,15 @@
 //! Loading and applying: a limiter's state in the types that the server has.
 //!
-//! A log is a sorted set, counters are a hash. Both are read through a key opened for reading, and
-//! changed through one opened for writing once it is known that something changes; every write goes
-//! to replicas and the AOF as the native command of the same effect.
+//! A log is a sorted set, counters are a hash. A call opens its key once, reads, and changes it through
+//! the same handle once it is known that something changes; every write goes to replicas and the AOF
+//! as the native command of the same effect.
 
 mod counters;
 mod log;
 mod writer;
 
-pub use counters::{ForeignHash, StoredCounters, apply_counter_refunds, apply_counters};
-pub use log::{StoredLog, apply_log, apply_log_refund};
+pub use counters::{ForeignHash, StoredCounters};
+pub use log::StoredLog;
 
 use crate::redis::{Context, Key, Kind, Text};
 
@@ -34,13 +34,27 @@ fn written(done: bool) -> Result<(), WriteFailed> {
     if done { Ok(()) } else { Err(WriteFailed) }
 }
 
-/// Opens the limiter at `name`, changing nothing.
-pub fn load<'a>(context: &'a Context, name: Text) -> Stored<'a> {
-    let Some(key) = Key::open_to_read(context, name) else { return Stored::Nothing };
-    match key.kind() {
-        Kind::Empty => Stored::Nothing,
-        Kind::SortedSet => Stored::Log(StoredLog::new(key)),
-        Kind::Hash => Stored::Counters(StoredCounters::new(key)),
-        Kind::Other => Stored::Other,
+/// The key holds another type than the limiter's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongType;
+
+impl<'a> Stored<'a> {
+    /// Opens the limiter at `name` to look at it.
+    pub fn look(context: &'a Context, name: Text<'a>) -> Self {
+        Key::open_to_read(context, name).map_or(Self::Nothing, Self::at)
+    }
+
+    /// Opens the limiter at `name` to change it.
+    pub fn open(context: &'a Context, name: Text<'a>) -> Self {
+        Self::at(Key::open_to_write(context, name))
+    }
+
+    fn at(key: Key<'a>) -> Self {
+        match key.kind() {
+            Kind::Empty => Self::Nothing,
+            Kind::SortedSet => Self::Log(StoredLog::new(key)),
+            Kind::Hash => Self::Counters(StoredCounters::new(key)),
+            Kind::Other => Self::Other,
+        }
     }
 }

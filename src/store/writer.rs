@@ -21,14 +21,13 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Opens the limiter at `name`, which need not exist, lets `write` change it, closes it, and tells
-    /// of the writes in their order, also when one was refused. A panic closes it and tells nobody.
+    /// Lets `write` change the limiter at `key`, which need not exist, closes it, and tells of the writes
+    /// in their order, also when one was refused. A panic closes it and announces nothing.
     pub fn write<T>(
-        context: &'a Context,
-        name: Text<'a>,
+        key: Key<'a>,
         write: impl FnOnce(&mut Self) -> Result<T, WriteFailed>,
     ) -> Result<T, WriteFailed> {
-        let key = Key::open_to_write(context, name);
+        let (context, name) = (key.context(), key.name());
         let mut writer = Self { context, name, key, events: [None; MAX_EVENTS], len: 0 };
         let outcome = write(&mut writer);
         writer.close();

@@ -23,7 +23,7 @@ pub enum Group {
 
 use Group::{Limiter, Server};
 
-pub const BUGS: [Bug; 25] = [
+pub const BUGS: [Bug; 26] = [
     Bug {
         name: "an entry counts a millisecond too long",
         file: "src/limiter/request.rs",
@@ -158,10 +158,10 @@ pub const BUGS: [Bug; 25] = [
         caught_by: Server("replication::"),
     },
     Bug {
-        name: "a peek opens its key for writing",
+        name: "a key that was only looked at counts as changed",
         file: "src/redis/key.rs",
-        right: "Self::open(context, name, raw::REDISMODULE_READ | quietly)",
-        wrong: "Self::open(context, name, raw::REDISMODULE_READ | raw::REDISMODULE_WRITE)",
+        right: "Some(Self { raw, context, name, is_changed: false })",
+        wrong: "Some(Self { raw, context, name, is_changed: true })",
         caught_by: Server("side_effects::"),
     },
     Bug {
@@ -169,6 +169,13 @@ pub const BUGS: [Bug; 25] = [
         file: "src/redis/key.rs",
         right: "required(raw::RedisModule_CloseKey)(self.as_ptr())",
         wrong: "()",
+        caught_by: Server("leaks::"),
+    },
+    Bug {
+        name: "nobody is told of a change",
+        file: "src/redis/key.rs",
+        right: "signal(self.context.as_ptr(), self.name.as_ptr())",
+        wrong: "0",
         caught_by: Server("faults::"),
     },
     Bug {

@@ -20,9 +20,9 @@ const WRITES: [&str; 7] = [
     "pub fn unlink(&mut self) -> bool {",
     "pub fn add(&mut self, score: f64, member: Text) -> bool {",
     "pub fn remove(&mut self, member: Text) -> bool {",
-    "pub fn set_field(&mut self, name: &CStr, value: Text) -> bool {",
-    "pub fn set_fields(&mut self, names: [&CStr; 3], values: [Text; 3]) -> bool {",
-    "pub fn remove_fields(&mut self, names: [&CStr; 3]) -> bool {",
+    "pub fn set_field(&mut self, name: Text, value: Text) -> bool {",
+    "pub fn set_fields(&mut self, names: [Text; 3], values: [Text; 3]) -> bool {",
+    "pub fn remove_fields(&mut self, names: [Text; 3]) -> bool {",
 ];
 
 /// Where the copy is.

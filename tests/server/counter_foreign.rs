@@ -1,6 +1,7 @@
 //! Hashes that the module did not write, and keys of other types: an error from every command, and
 //! nothing is touched.
 
+use crate::cli::shown;
 use crate::dataset::leaves_everything;
 use crate::harness::{Server, Setup, compact_fields_option};
 
@@ -319,20 +320,23 @@ fn a_refused_key_works_again_once_it_is_deleted() {
 }
 
 #[test]
-fn a_hash_that_has_shrunk_is_refused_and_one_of_ours_still_found() {
+fn a_hash_that_has_shrunk_is_refused_and_not_walked() {
     let server = Server::start();
-    // Ten fields are left in a table of a million places, which the server shrinks only in time.
+    // A counter of ours is left in a table of so many places that Redis shrinks only in time, and not
+    // within the script. Valkey 9 shrinks it meanwhile, and the counter is found.
     let script = "for i = 1, 1000000, 2000 do \
                     local fields = {} \
                     for j = i, i + 1999 do fields[#fields + 1] = j; fields[#fields + 1] = 1 end \
                     redis.call('HSET', KEYS[1], unpack(fields)) \
                   end \
-                  for i = 11, 1000000 do redis.call('HDEL', KEYS[1], i) end";
-    server.args::<redis::Value>(&["EVAL", script, "1", "k"]);
-    assert_eq!(server.run::<u64>("HLEN k"), 10);
-    refuses(&server, "a shrunk hash", "ERR ");
-    // The fields of a counter alone are looked up by their names.
-    server.does("HSET k 60000:start 960000 60000:current 1 60000:previous 0");
-    server.does("HDEL k 1 2 3 4 5 6 7 8 9 10");
-    assert_eq!(server.swc("k 60s 5 AT 970000")[2], 3);
+                  redis.call('HSET', KEYS[1], '60000:start', 960000, '60000:current', 1, \
+                             '60000:previous', 0) \
+                  for i = 1, 1000000 do redis.call('HDEL', KEYS[1], i) end \
+                  return redis.call('RL.SWC', KEYS[1], '60s', 5, 'AT', 970000)";
+    let answer = shown(&server.try_args(&["EVAL", script, "1", "k"]));
+    let is_refused = answer[0].contains("was not written by RL.SWC");
+    assert!(is_refused || answer[2] == "3) (integer) 3", "{answer:?}");
+    assert_eq!(server.run::<u64>("HLEN k"), 3);
+    server.does("DEL k");
+    assert_eq!(server.swc("k 60s 5 AT 970000")[2], 4);
 }

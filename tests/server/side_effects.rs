@@ -1,6 +1,7 @@
 //! What a call that changes nothing must leave alone: transactions that watch the key, clients that
 //! cache it, the dirty counter, the AOF. Each check is shown to notice an admission.
 
+use crate::events::events;
 use crate::harness::{Server, Setup};
 
 /// Calls that change nothing, on a log `k` and counters `h` with 1 unit used at 1000000 and on a text `text`.
@@ -157,4 +158,21 @@ fn an_admission_is_saved_like_any_other_write() {
     assert_eq!(server.dirty(), 0);
     server.slide("k 60s 5 AT 1000001");
     assert_ne!(server.dirty(), 0);
+}
+
+#[test]
+fn a_charge_is_neither_a_hit_nor_a_miss() {
+    let server = server_with_log(Setup::new().option("notify-keyspace-events Em"));
+    let counts = || (server.info("keyspace_hits"), server.info("keyspace_misses"));
+    for key in ["k", "h", "missing:k", "missing:h"] {
+        let command = if key.ends_with('k') { "RL.SLIDE" } else { "RL.SWC" };
+        for rest in ["60s 9 AT 1000001", "60s 0 AT 1000001", "60s 9 AT 9000000"] {
+            let (before, call) = (counts(), format!("{command} {key} {rest}"));
+            assert_eq!(events(&server, &call), Vec::<String>::new(), "{call}");
+            assert_eq!(counts(), before, "{call}");
+        }
+    }
+    let before = counts();
+    assert_eq!(events(&server, "GET missing"), ["keymiss missing"]);
+    assert_ne!(counts(), before, "a read that misses is noticed");
 }

@@ -6,13 +6,12 @@
 
 use crate::decimal::{self, Digits};
 use crate::limiter::{Counter, MAX_STAMP_MS, MAX_STORED_UNITS, MAX_WINDOW_MS};
-use std::ffi::CStr;
 
 /// Fields that a counter has.
 pub const FIELDS: usize = 3;
 
-/// 12 digits, the longest name with its `:`, and the NUL that C wants.
-const MAX_LEN: usize = 12 + 9 + 1;
+/// 12 digits, and the longest name of a part with its `:`.
+const MAX_LEN: usize = 12 + 9;
 
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,29 +67,33 @@ impl Part {
 }
 
 /// The name of a field.
-pub struct Name([u8; MAX_LEN]);
+pub struct Name {
+    bytes: [u8; MAX_LEN],
+    len: usize,
+}
 
 impl Name {
     /// The name of a part of the counter of `window_ms`, without allocating.
     pub fn of(window_ms: u64, part: Part) -> Self {
         let digits = Digits::of(window_ms);
         let (digits, suffix) = (digits.as_bytes(), part.suffix());
-        let mut bytes = [0; MAX_LEN];
-        bytes[..digits.len()].copy_from_slice(digits);
-        bytes[digits.len()..digits.len() + suffix.len()].copy_from_slice(suffix);
-        Self(bytes)
+        let mut name = Self { bytes: [0; MAX_LEN], len: digits.len() + suffix.len() };
+        name.bytes[..digits.len()].copy_from_slice(digits);
+        name.bytes[digits.len()..name.len].copy_from_slice(suffix);
+        name
     }
 
-    /// The name as C wants it.
-    pub fn as_c_str(&self) -> &CStr {
-        CStr::from_bytes_until_nul(&self.0).expect("the array is longer than the longest name")
+    /// The bytes, as they are stored.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
     }
 }
 
 /// Reads a name: the window's length in milliseconds, and the part; `None` if it is none of ours.
 pub fn parse_name(name: &[u8]) -> Option<(u64, Part)> {
-    let part = Part::ALL.into_iter().find(|part| name.ends_with(part.suffix()))?;
-    let digits = &name[..name.len() - part.suffix().len()];
+    let colon = name.iter().position(|byte| *byte == b':')?;
+    let (digits, suffix) = name.split_at(colon);
+    let part = Part::ALL.into_iter().find(|part| suffix == part.suffix())?;
     let window_ms = decimal::parse(digits)?;
     (1..=MAX_WINDOW_MS).contains(&window_ms).then_some((window_ms, part))
 }
@@ -107,7 +110,7 @@ mod tests {
             (MAX_WINDOW_MS, Part::Previous, "315360000000:previous"),
         ];
         for (window_ms, part, name) in documented {
-            assert_eq!(Name::of(window_ms, part).as_c_str().to_bytes(), name.as_bytes());
+            assert_eq!(Name::of(window_ms, part).as_bytes(), name.as_bytes());
             assert_eq!(parse_name(name.as_bytes()), Some((window_ms, part)));
         }
     }

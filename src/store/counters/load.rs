@@ -1,22 +1,39 @@
 //! Loading: a key's hash, read as counters.
 
-use super::field::{self, FIELDS, Name, Part};
-use crate::limiter::{Counter, Counters, MAX_WINDOWS, Window};
-use crate::redis::Key;
+use super::field::{self, FIELDS};
+use crate::limiter::{Counter, Counters, MAX_WINDOWS};
+use crate::redis::{Context, Key, Kind, Text};
+use crate::store::WrongType;
 
 /// Steps of a scan that a hash of ours may take: it never has more than 48 fields, while a call adds
 /// eight windows before it removes eight others, and so a table of at most 64 places, and a second one
 /// while it grows or shrinks.
 const MAX_SCAN_STEPS: usize = 256;
 
-/// The hash at a key, open for reading.
-pub struct StoredCounters<'a>(Key<'a>);
+/// Fields of as many windows as a limiter has.
+const MAX_FIELDS: u64 = (MAX_WINDOWS * FIELDS) as u64;
+
+/// The counters at an open key. One that holds nothing has none.
+pub struct StoredCounters<'a>(pub(super) Key<'a>);
 
 /// The hash is none of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignHash;
 
 impl<'a> StoredCounters<'a> {
+    /// Opens the counters at `name`, which need not exist, to judge them and perhaps to change them.
+    ///
+    /// # Errors
+    /// [`WrongType`] if the key holds anything else.
+    pub fn open(context: &'a Context, name: Text<'a>) -> Result<Self, WrongType> {
+        let key = Key::open_to_write(context, name);
+        match key.kind() {
+            Kind::Empty | Kind::Hash => Ok(Self(key)),
+            Kind::SortedSet | Kind::Other => Err(WrongType),
+        }
+    }
+
+    /// The counters in a hash.
     pub(in crate::store) fn new(key: Key<'a>) -> Self {
         Self(key)
     }
@@ -26,49 +43,19 @@ impl<'a> StoredCounters<'a> {
         self.0.expires_at_ms()
     }
 
-    /// The counters that a call with these windows must know: those named if there are no others,
-    /// and so nothing but three fields for each is read; all of them otherwise.
+    /// The counters, in no order.
+    ///
+    /// One scan reads all fields. To ask for three by their names costs the server as much, and those
+    /// that are not named must be known, too.
     ///
     /// # Errors
-    /// [`ForeignHash`] if the hash is none of ours. One that is too long is told by its length alone.
-    pub fn read(&self, windows: &[Window]) -> Result<Counters, ForeignHash> {
-        let fields = self.0.len();
-        if fields == (windows.len() * FIELDS) as u64
-            && let Some(counters) = self.read_named(windows)?
-        {
-            return Ok(counters);
-        }
-        self.read_all()
-    }
-
-    /// The counters of these windows; `None` if a field of them is missing.
-    fn read_named(&self, windows: &[Window]) -> Result<Option<Counters>, ForeignHash> {
-        let mut counters = Counters::default();
-        for window in windows {
-            let mut counter = Counter { window_ms: window.window_ms, ..Counter::default() };
-            let names = Part::ALL.map(|part| Name::of(window.window_ms, part));
-            let values = self.0.fields(names.each_ref().map(Name::as_c_str));
-            for (part, value) in Part::ALL.into_iter().zip(values) {
-                let Some(value) = value else { return Ok(None) };
-                if !part.put(&mut counter, value.text().bytes()) {
-                    return Err(ForeignHash);
-                }
-            }
-            if !counters.push(counter) {
-                return Err(ForeignHash);
-            }
-        }
-        Ok(Some(counters))
-    }
-
-    /// All counters of the hash, in no order.
-    ///
-    /// # Errors
-    /// [`ForeignHash`] if it has more fields than this module writes, or one of another form, or a
-    /// counter is incomplete.
-    pub fn read_all(&self) -> Result<Counters, ForeignHash> {
-        if self.0.len() > (MAX_WINDOWS * FIELDS) as u64 {
-            return Err(ForeignHash);
+    /// [`ForeignHash`] if it has more fields than this module writes, which its length alone tells, or
+    /// one of another form, or a counter is incomplete.
+    pub fn read(&self) -> Result<Counters, ForeignHash> {
+        match self.0.len() {
+            0 => return Ok(Counters::default()),
+            1..=MAX_FIELDS => {}
+            _ => return Err(ForeignHash),
         }
         let mut partial = Partial::default();
         match self.0.visit_fields(MAX_SCAN_STEPS, |name, value| partial.take(name, value)) {

@@ -1,32 +1,35 @@
 //! Applying: a planned change as native writes, and the same writes for replicas and the AOF.
 
+use super::StoredLog;
 use super::member::{self, Member};
 use crate::decimal::Digits;
 use crate::limiter::{Change, Entry, MAX_TRIMMED, Refund};
-use crate::redis::{Context, EventClass, OwnedText, Text};
+use crate::redis::{EventClass, OwnedText, Text};
 use crate::store::writer::Writer;
 use crate::store::{WriteFailed, written};
 
-/// Writes `change` to the log at `name`, and tells how many entries were trimmed.
-///
-/// Each write is replicated before the next is tried, as the native command that has the same
-/// effect. The new entry comes before any removal: so the set never empties, which would lose its
-/// expiry. Keyspace events are those of the native commands, and come when the key is closed.
-///
-/// # Errors
-/// If the server refuses a write; what was written up to then is replicated.
-pub fn apply(context: &Context, name: Text, change: &Change) -> Result<u64, WriteFailed> {
-    Writer::write(context, name, |log| charge(log, change))
-}
+impl StoredLog<'_> {
+    /// Writes `change`, and tells how many entries were trimmed. The log was opened to be changed.
+    ///
+    /// Each write is replicated before the next is tried, as the native command that has the same
+    /// effect. The new entry comes before any removal: so the set never empties, which would lose its
+    /// expiry. Keyspace events are those of the native commands, and come when the key is closed.
+    ///
+    /// # Errors
+    /// If the server refuses a write; what was written up to then is replicated.
+    pub fn apply(self, change: &Change) -> Result<u64, WriteFailed> {
+        Writer::write(self.0, |log| charge(log, change))
+    }
 
-/// Takes back what `refund` says from the log at `name`.
-///
-/// Replicated and told as [`apply`] does. Taking everything back deletes the key.
-///
-/// # Errors
-/// If the server refuses a write; what was written up to then is replicated.
-pub fn refund(context: &Context, name: Text, refund: &Refund) -> Result<(), WriteFailed> {
-    Writer::write(context, name, |log| if log.is_empty() { Ok(()) } else { take_back(log, refund) })
+    /// Takes back what `refund` says. Taking everything back deletes the key.
+    ///
+    /// Replicated and told as [`apply`](Self::apply) does.
+    ///
+    /// # Errors
+    /// If the server refuses a write; what was written up to then is replicated.
+    pub fn take_back(self, refund: &Refund) -> Result<(), WriteFailed> {
+        Writer::write(self.0, |log| take_back(log, refund))
+    }
 }
 
 fn charge(log: &mut Writer, change: &Change) -> Result<u64, WriteFailed> {

@@ -2,37 +2,43 @@
 
 use super::member;
 use crate::limiter::{Entry, Log, LogError};
-use crate::redis::{Key, OwnedText};
+use crate::redis::{Context, Key, Kind, OwnedText, Text};
+use crate::store::WrongType;
 use std::iter;
 
-/// The log at a key, open for reading. A key that does not exist is an empty log.
-pub struct StoredLog<'a>(Option<Key<'a>>);
+/// The log at an open key. One that holds nothing is an empty log.
+pub struct StoredLog<'a>(pub(super) Key<'a>);
 
 impl<'a> StoredLog<'a> {
-    /// The log in a sorted set.
-    pub(in crate::store) fn new(key: Key<'a>) -> Self {
-        Self(Some(key))
+    /// Opens the log at `name`, which need not exist, to judge it and perhaps to change it.
+    ///
+    /// # Errors
+    /// [`WrongType`] if the key holds anything else.
+    pub fn open(context: &'a Context, name: Text<'a>) -> Result<Self, WrongType> {
+        let key = Key::open_to_write(context, name);
+        match key.kind() {
+            Kind::Empty | Kind::SortedSet => Ok(Self(key)),
+            Kind::Hash | Kind::Other => Err(WrongType),
+        }
     }
 
-    /// The log of a key that does not exist.
-    pub fn empty() -> Self {
-        Self(None)
+    /// The log in a sorted set.
+    pub(in crate::store) fn new(key: Key<'a>) -> Self {
+        Self(key)
     }
 
     /// The entries from the newest to the oldest.
     pub fn newest_first(&self) -> impl Iterator<Item = Result<Entry, LogError>> {
-        let first = self.0.as_ref().and_then(|key| key.last_in(f64::NEG_INFINITY, f64::INFINITY));
-        let older = |_: &(f64, OwnedText)| self.0.as_ref().and_then(Key::previous);
+        let first = self.0.last_in(f64::NEG_INFINITY, f64::INFINITY);
+        let older = |_: &(f64, OwnedText)| self.0.previous();
         iter::successors(first, older).map(|(score, text)| read(score, &text))
     }
-}
 
-impl StoredLog<'_> {
     fn seek(
         &self,
         seek: impl FnOnce(&Key) -> Option<(f64, OwnedText)>,
     ) -> Result<Option<Entry>, LogError> {
-        let Some((score, text)) = self.0.as_ref().and_then(seek) else { return Ok(None) };
+        let Some((score, text)) = seek(&self.0) else { return Ok(None) };
         read(score, &text).map(Some)
     }
 }
@@ -43,11 +49,11 @@ fn read(score: f64, text: &OwnedText) -> Result<Entry, LogError> {
 
 impl Log for StoredLog<'_> {
     fn len(&self) -> u64 {
-        self.0.as_ref().map_or(0, Key::len)
+        self.0.len()
     }
 
     fn expires_at_ms(&self) -> Option<u64> {
-        self.0.as_ref().and_then(Key::expires_at_ms)
+        self.0.expires_at_ms()
     }
 
     fn oldest(&mut self) -> Result<Option<Entry>, LogError> {
