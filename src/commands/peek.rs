@@ -21,9 +21,7 @@ impl Command for Peek {
         let request = Request { charge: Charge::Never, ..asked };
         let verdict = match Stored::look(context, args.key()) {
             Stored::Nothing => decide_counters(&Counters::default(), None, &request).verdict,
-            Stored::Counters(stored) => {
-                decide_counters(&stored.read()?, None, &request).verdict
-            }
+            Stored::Counters(stored) => decide_counters(&stored.read()?, None, &request).verdict,
             Stored::Log(mut log) => decide(&mut log, &request)?.verdict,
             Stored::Other => return Err(CommandError::WrongType),
         };
