@@ -84,7 +84,8 @@ impl Setup {
         self
     }
 
-    /// Whatever the topology of the tests, the server is in none: what that takes would be counted.
+    /// Whatever the topology of the tests, the server is in none: for those that count its memory, or
+    /// bring it down.
     pub fn alone(mut self) -> Setup {
         self.alone = true;
         self

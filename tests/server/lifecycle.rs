@@ -39,7 +39,8 @@ fn keys_stay_and_limits_go_on_over_an_unload() {
 /// module that has nothing of ours.
 fn server_survives_unloads() -> bool {
     let dir = Dir::fresh();
-    let server = Setup::new().module_file(&shared_library(&dir, "other_module.c")).start();
+    let other = shared_library(&dir, "other_module.c");
+    let server = Setup::new().module_file(&other).alone().start();
     let mut client = server.plain_connection();
     let mut call = || redis::cmd("OTHER.ANSWER").query::<i64>(&mut client);
     assert_eq!(call(), Ok(1));

@@ -43,7 +43,7 @@ impl Topology {
     fn of(setup: &Setup) -> Option<Topology> {
         let topology = Topology::asked_for().filter(|_| setup.module.is_some())?;
         let obstacle = match topology {
-            _ if setup.alone => "the test counts what the server allocates",
+            _ if setup.alone => "the test counts the memory of its server, or brings it down",
             _ if setup.tcp || setup.sets("replicaof") => "the test makes one of its own",
             Topology::Cluster if !setup.env.is_empty() => {
                 "a node waits for two seconds before it serves, and this one's clock may stand"
