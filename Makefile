@@ -28,8 +28,8 @@ LIBRARY = $(CARGO_TARGET_DIR)/release/librl.so
 .DEFAULT_GOAL = build
 # Cargo uses all cores by itself.
 .NOTPARALLEL:
-.PHONY: build run test test-matrix test-topologies full fuzz fuzz-pure sanitize miri setup bench-test \
-        bench-instructions bench-baseline accuracy charts install uninstall fmt lint clean help
+.PHONY: build run test test-matrix test-topologies full fuzz fuzz-pure sanitize miri test-examples setup \
+        bench-test bench-instructions bench-baseline accuracy charts install uninstall fmt lint clean help
 
 # --- Build, run, test ---------------------------------------------------------
 
@@ -83,6 +83,10 @@ miri: ## run the pure tests under Miri, with a nightly Rust that has it; takes l
 	cargo +nightly miri test --locked --no-fail-fast --lib --test limiter --test denied -- \
 	    --skip exhaustive --skip canary --skip twin --skip huge_name --skip keep_the_bounds \
 	    --skip hot_key --skip the_seed_changes --skip forgets_everything
+
+test-examples: setup build ## start each program in examples/, and call it over HTTP (ONLY=Python)
+	@scripts/setup.sh fastapi
+	RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" python3 examples/test.py $(ONLY)
 
 setup: ## install what building, running and testing need, if it is missing
 	@scripts/setup.sh cc libclang server redis-py

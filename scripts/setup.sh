@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs those of the things named that are missing, and is silent if none is.
 #
-#   setup.sh [cc] [c++] [libclang] [server] [redis-py] [pip] [source] [valgrind]
+#   setup.sh [cc] [c++] [libclang] [server] [redis-py] [pip] [source] [valgrind] [fastapi]
 #
 # cc        a C compiler: the redis-module crate has a stub in C, and rustc links with it
 # c++       a C++ compiler: the fuzzer is written in it
@@ -11,6 +11,7 @@
 # pip       Python's, which gets servers to test with out of wheels
 # source    what unpacks Debian's source packages
 # valgrind  callgrind, which counts instructions
+# fastapi   what the examples in Python import; it is kept in the build folder
 set -euo pipefail
 
 fail() {
@@ -43,12 +44,27 @@ has_redis_py() {
     [[ -d $python_dir/redis-$REDIS_PY.dist-info ]]
 }
 
+examples_dir=${CARGO_TARGET_DIR:-target}/examples
+
+# The list is put beside what it named, so that a changed one is installed anew.
+has_fastapi() {
+    cmp -s examples/python/requirements.txt "$examples_dir/python/requirements.txt"
+}
+
+install_fastapi() {
+    rm -rf "$examples_dir/python"
+    run env PIP_ROOT_USER_ACTION=ignore python3 -m pip install -q --target "$examples_dir/python" \
+        -r examples/python/requirements.txt
+    cp examples/python/requirements.txt "$examples_dir/python/"
+}
+
 command -v cargo >/dev/null || fail \
     "Rust is missing: install Rust 1.88 or newer (https://rustup.rs) and try again in a new shell." \
     "If this was sudo: build without it; sudo is used only where it is needed."
 
 packages=()
 redis_py_is_missing=
+fastapi_is_missing=
 for thing in "$@"; do
     case $thing in
         cc) command -v cc >/dev/null || packages+=(gcc libc6-dev) ;;
@@ -63,6 +79,11 @@ for thing in "$@"; do
         pip) python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip) ;;
         source) command -v dpkg-source >/dev/null || packages+=(dpkg-dev) ;;
         valgrind) command -v valgrind >/dev/null || packages+=(valgrind) ;;
+        fastapi)
+            has_fastapi && continue
+            fastapi_is_missing=1
+            python3 -m pip --version &>/dev/null || packages+=(python3-pip)
+            ;;
         *) fail "setup.sh: what is '$thing'?" ;;
     esac
 done
@@ -99,3 +120,4 @@ install_packages() {
 ((${#packages[@]} == 0)) || install_packages
 [[ -z $redis_py_is_missing ]] || \
     run env PIP_ROOT_USER_ACTION=ignore python3 -m pip install -q --target "$python_dir" "redis==$REDIS_PY"
+[[ -z $fastapi_is_missing ]] || install_fastapi

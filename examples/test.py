@@ -1,0 +1,430 @@
+"""Starts every example against a server of its own, and calls it over HTTP.
+
+    make test-examples                # all of them
+    make test-examples ONLY=Worker    # one class of them
+"""
+
+import http.client
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILT = pathlib.Path(os.environ["CARGO_TARGET_DIR"]).resolve() / "examples"
+sys.path.insert(0, str(BUILT / "python"))
+
+import redis  # noqa: E402  (it is kept in the build folder)
+
+# Long enough for a busy machine. Nothing waits for it to pass but what has failed.
+DEADLINE_SECONDS = 60
+
+
+def until(what, done):
+    """Asks again and again until `done` answers something, and returns that."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        if answer := done():
+            return answer
+        time.sleep(0.02)
+    raise TimeoutError(what)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class RedisServer:
+    """A server with the module, that can be killed and started again on its port."""
+
+    def __init__(self):
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}"
+        self.client = redis.Redis(port=self.port)
+        self.directory = tempfile.mkdtemp()
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [os.environ["REDIS_SERVER"], "--port", str(self.port), "--bind", "127.0.0.1"]
+            + ["--dir", self.directory, "--save", "", "--loadmodule", os.environ["RL_MODULE"]],
+            stdout=subprocess.DEVNULL,
+        )
+        until("redis-server", self.answers)
+
+    def answers(self):
+        assert self.process.poll() is None, "redis-server did not start"
+        try:
+            return self.client.ping()
+        except redis.RedisError:
+            return False
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def close(self):
+        self.client.close()
+        self.kill()
+        shutil.rmtree(self.directory)
+
+    def charged(self, key):
+        """The units that a limiter holds: its newest member begins with the total."""
+        newest = self.client.zrange(key, -1, -1)
+        return int(newest[0][1:].split(b"+")[0]) if newest else 0
+
+
+class Proxy:
+    """Stands between an example and the server, and loses or delays the reply to a charge."""
+
+    def __init__(self, upstream):
+        self.upstream = upstream
+        self.lose_next = False
+        self.deliver = threading.Event()
+        self.deliver.set()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"redis://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.sockets = [self.listener]
+        self.threads = []
+        self.spawn(self.serve)
+
+    def spawn(self, target, *args):
+        thread = threading.Thread(target=target, args=args)
+        self.threads.append(thread)
+        thread.start()
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return  # closed
+            server = socket.create_connection(("127.0.0.1", self.upstream))
+            self.sockets += [client, server]
+            charging = threading.Event()
+            self.spawn(self.requests, client, server, charging)
+            self.spawn(self.replies, server, client, charging)
+
+    def requests(self, client, server, charging):
+        while data := receive(client):
+            if b"RL.SLIDE" in data:
+                charging.set()
+            server.sendall(data)
+        hang_up(server)
+
+    def replies(self, server, client, charging):
+        while data := receive(server):
+            if charging.is_set():
+                charging.clear()
+                if self.lose_next:
+                    self.lose_next = False
+                    break
+                self.deliver.wait()
+            try:
+                client.sendall(data)
+            except OSError:
+                break  # it did not wait
+        hang_up(client)
+        hang_up(server)
+
+    def close(self):
+        self.deliver.set()
+        hang_up(self.listener)
+        self.threads[0].join()  # so there will be no more sockets
+        for end in self.sockets:
+            hang_up(end)
+        for thread in self.threads:
+            thread.join()
+        for end in self.sockets:
+            end.close()
+
+
+def receive(end):
+    try:
+        return end.recv(65536)
+    except OSError:
+        return b""
+
+
+def hang_up(end):
+    try:
+        end.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # the other side was first
+
+
+class Service:
+    """A running example."""
+
+    def __init__(self, command, redis_url, **settings):
+        self.port = free_port()
+        self.log = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [word.format(port=self.port) for word in command],
+            env=environment(PORT=str(self.port), REDIS_URL=redis_url, **settings),
+            cwd=HERE,
+            stdout=self.log,
+            stderr=self.log,
+        )
+        try:
+            until(command, self.listens)
+        except BaseException:
+            self.close()
+            raise
+
+    def listens(self):
+        if self.process.poll() is not None:
+            self.log.seek(0)
+            raise RuntimeError(self.log.read().decode())
+        with socket.socket() as end:
+            return end.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def ask(self, key, method="GET", path="/"):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_SECONDS)
+        try:
+            connection.request(method, path, headers={"X-Api-Key": key})
+            reply = connection.getresponse()
+            return Reply(reply.status, reply.headers, reply.read())
+        finally:
+            connection.close()
+
+    def send(self, key, count):
+        return self.ask(key, "POST", f"/messages?count={count}")
+
+    def close(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self.log.close()
+
+
+class Reply:
+    def __init__(self, status, headers, body):
+        self.status = status
+        self.body = body
+        self.headers = headers
+
+    def __getitem__(self, header):
+        return self.headers[header]
+
+    def problem(self):
+        assert self["Content-Type"].split(";")[0] == "application/problem+json", self.headers
+        problem = json.loads(self.body)
+        assert problem["status"] == self.status, problem
+        return problem
+
+
+def environment(**settings):
+    python = {"PYTHONPATH": str(BUILT / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, **python, **settings}
+
+
+class HttpExample:
+    """What every service must do. Each client has 10 units a minute and 30 a day."""
+
+    command = []
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = RedisServer()
+        cls.addClassCleanup(cls.server.close)
+        cls.service = cls.start(cls.server.url, REDIS_TIMEOUT_MS="30000")
+
+    @classmethod
+    def start(cls, redis_url, **settings):
+        service = Service(cls.command, redis_url, **settings)
+        cls.addClassCleanup(service.close)
+        return service
+
+    def limited(self, service):
+        """Waits until the service reaches its limiter."""
+        until("a limited reply", lambda: service.ask("somebody")["RateLimit"])
+        self.server.client.delete("rl:somebody")
+
+    def test_the_headers_count_down(self):
+        for remaining in range(9, -1, -1):
+            reply = self.service.ask("count")
+            self.assertEqual(reply.status, 200)
+            self.assertEqual(reply["RateLimit-Policy"], '"minute";q=10;w=60, "day";q=30;w=86400')
+            self.assertRegex(reply["RateLimit"], rf'^"minute";r={remaining};t=60$')
+            self.assertIsNone(reply["Retry-After"])
+        denied = self.service.ask("count")
+        self.assertEqual(denied.status, 429)
+        self.assertEqual(denied["RateLimit-Policy"], '"minute";q=10;w=60, "day";q=30;w=86400')
+        self.assertEqual(denied["RateLimit"], f'"minute";r=0;t={denied["Retry-After"]}')
+        self.assertIn(int(denied["Retry-After"]), range(1, 61))
+        self.assertEqual(denied.problem()["violated-policies"], ["minute"])
+        self.assertEqual(self.server.charged("rl:count"), 10)
+
+    def test_as_many_pass_at_once_as_may(self):
+        with ThreadPoolExecutor(25) as pool:
+            statuses = list(pool.map(lambda _: self.service.ask("crowd").status, range(25)))
+        self.assertEqual(sorted(statuses), [200] * 10 + [429] * 15)
+
+    def test_the_day_binds_when_the_minute_is_free(self):
+        seconds, _ = self.server.client.time()
+        for minutes_ago in (6, 4, 2):
+            then = (seconds - 60 * minutes_ago) * 1000
+            charge = ("RL.SLIDE", "rl:day", "60s", 10, "86400s", 30, "COST", 9, "AT", then)
+            self.assertEqual(self.server.client.execute_command(*charge)[0], 1)
+        self.assertRegex(self.service.send("day", 3)["RateLimit"], '^"day";r=0;t=[0-9]+$')
+        denied = self.service.ask("day")
+        self.assertEqual(denied.status, 429)
+        self.assertEqual(denied.problem()["violated-policies"], ["day"])
+        # The first nine leave six minutes before the day is over.
+        self.assertIn(int(denied["Retry-After"]), range(1, 86400 - 6 * 60 + 1))
+        self.assertGreater(int(denied["Retry-After"]), 60)
+
+    def test_a_request_takes_its_cost(self):
+        self.assertIn(";r=7;", self.service.send("cost", 3)["RateLimit"])
+        self.assertEqual(self.service.send("cost", 8).status, 429)
+        self.assertIn(";r=0;", self.service.send("cost", 7)["RateLimit"])
+
+    def test_what_can_never_pass_is_not_told_to_come_back(self):
+        reply = self.service.send("never", 11)
+        self.assertEqual(reply.status, 413)
+        self.assertIsNone(reply["Retry-After"])
+        self.assertEqual(reply["RateLimit"], '"minute";r=10')
+        self.assertEqual(reply.problem()["title"], "At most 10 at once")
+        self.assertEqual(self.server.charged("rl:never"), 0)
+
+    def test_no_argument_passes_for_a_failure(self):
+        for count in ("0", "-1", "1.5", "x", "", "1e3", "99999999999999999999"):
+            reply = self.service.send("arguments", count)
+            self.assertEqual(reply.status, 400, count)
+            reply.problem()
+        self.assertEqual(self.server.charged("rl:arguments"), 0)
+
+    def test_a_killed_server_and_its_return(self):
+        closed = self.start(self.server.url, FAIL="closed", REDIS_TIMEOUT_MS="30000")
+        for service in (self.service, closed):
+            self.limited(service)
+        self.server.kill()
+        self.check_open(self.service)
+        for _ in range(15):
+            reply = closed.ask("outage")
+            self.assertEqual(reply.status, 503)
+            self.assertIsNone(reply["RateLimit"])
+            reply.problem()
+        self.server.start()
+        for service in (self.service, closed):
+            self.limited(service)
+        self.assertEqual(self.server.charged("rl:outage"), 0)
+        self.assertEqual([closed.ask("back").status for _ in range(11)], [200] * 10 + [429])
+
+    def check_open(self, service):
+        """Everything passes, and no header says that it was counted."""
+        for _ in range(15):
+            reply = service.ask("outage")
+            self.assertEqual(reply.status, 200)
+            self.assertIsNone(reply["RateLimit"])
+
+    def test_a_lost_reply_is_not_charged_twice(self):
+        proxy = Proxy(self.server.port)
+        self.addCleanup(proxy.close)
+        service = self.start(proxy.url, REDIS_TIMEOUT_MS="30000")
+        self.limited(service)
+        proxy.lose_next = True
+        reply = service.ask("lost")
+        self.assertFalse(proxy.lose_next)
+        self.assertEqual((reply.status, reply["RateLimit"]), (200, None))
+        # A client that resends does so on its next connection, so that is waited for.
+        self.limited(service)
+        self.assertEqual(self.server.charged("rl:lost"), 1)
+
+    def test_a_late_reply_is_not_waited_for_nor_taken_for_another(self):
+        proxy = Proxy(self.server.port)
+        self.addCleanup(proxy.close)
+        service = self.start(proxy.url, REDIS_TIMEOUT_MS="1000", FAIL="closed")
+        self.limited(service)
+        proxy.deliver.clear()
+        self.assertEqual(service.send("late", 2).status, 503)
+        proxy.deliver.set()
+        self.limited(service)
+        self.assertEqual(self.server.charged("rl:late"), 2)
+        self.assertIn(";r=5;", service.send("prompt", 5)["RateLimit"])
+
+
+class Python(HttpExample, unittest.TestCase):
+    command = [sys.executable, "-m", "uvicorn", "--app-dir", "python", "--port", "{port}", "server:app"]
+
+
+class ThirdParty(http.server.BaseHTTPRequestHandler):
+    """Keeps what it was called with."""
+
+    def do_POST(self):
+        self.server.jobs.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+class Worker(unittest.TestCase):
+    def setUp(self):
+        self.server = RedisServer()
+        self.addCleanup(self.server.close)
+        self.third_party = http.server.HTTPServer(("127.0.0.1", 0), ThirdParty)
+        self.third_party.jobs = []
+        self.addCleanup(self.third_party.server_close)
+        thread = threading.Thread(target=self.third_party.serve_forever)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(self.third_party.shutdown)
+
+    def work(self):
+        worker = subprocess.Popen(
+            [sys.executable, "python/worker.py", f"http://127.0.0.1:{self.third_party.server_port}/"],
+            env=environment(REDIS_URL=self.server.url, REDIS_TIMEOUT_MS="30000"),
+            cwd=HERE,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.addCleanup(worker.wait)
+        self.addCleanup(worker.kill)
+        return worker
+
+    def test_each_call_is_charged_and_a_wait_is_slept_through(self):
+        jobs = list("abcdefg")
+        output, errors = self.work().communicate("\n".join(jobs) + "\n", timeout=DEADLINE_SECONDS)
+        self.assertEqual(errors, "")
+        self.assertEqual(output.splitlines(), [f"{job} 200" for job in jobs])
+        self.assertEqual(self.third_party.jobs, jobs)
+        counted = self.server.client.info("rl")
+        self.assertEqual(counted["rl_slide_admitted"], len(jobs))
+        # Asked again after its exact wait, a job is admitted: none is denied twice.
+        self.assertLessEqual(counted["rl_slide_denied"], len(jobs))
+
+    def test_it_waits_for_a_server_that_comes_back(self):
+        worker = self.work()
+        worker.stdin.write("before\n")
+        worker.stdin.flush()
+        self.assertEqual(worker.stdout.readline(), "before 200\n")
+        self.server.kill()
+        worker.stdin.write("after\n")
+        worker.stdin.flush()
+        self.assertIn("the limiter failed", worker.stderr.readline())
+        self.assertEqual(self.third_party.jobs, ["before"])
+        self.server.start()
+        self.assertEqual(worker.stdout.readline(), "after 200\n")
+        worker.communicate(timeout=DEADLINE_SECONDS)
+        self.assertEqual(worker.returncode, 0)
+        self.assertEqual(self.third_party.jobs, ["before", "after"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
