@@ -426,5 +426,88 @@ class Worker(unittest.TestCase):
         self.assertEqual(self.third_party.jobs, ["before", "after"])
 
 
+class Tokens(unittest.TestCase):
+    """2,000 tokens a second, 20,000 a minute, 100,000 a day."""
+
+    windows = ("1s", 2_000, "60s", 20_000, "1d", 100_000)
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = RedisServer()
+        cls.addClassCleanup(cls.server.close)
+
+    def spend(self, user, estimate, used, url=None):
+        settings = environment(REDIS_URL=url or self.server.url, REDIS_TIMEOUT_MS="30000")
+        command = [sys.executable, "llm/tokens.py", user, str(estimate), str(used)]
+        return subprocess.run(
+            command, env=settings, cwd=HERE, capture_output=True, text=True, timeout=DEADLINE_SECONDS
+        )
+
+    def spent(self, user):
+        return self.server.charged(f"rl:tokens:{user}")
+
+    def charge_before(self, user, milliseconds, tokens, times):
+        """As if the user had spent them, a second and more apart, the last so long ago."""
+        seconds, microseconds = self.server.client.time()
+        now = seconds * 1000 + microseconds // 1000
+        for ago in range(times - 1, -1, -1):
+            then = ("COST", tokens, "AT", now - milliseconds - 1_001 * ago)
+            call = ("RL.SLIDE", f"rl:tokens:{user}", *self.windows, *then)
+            self.assertEqual(self.server.client.execute_command(*call)[0], 1)
+
+    def test_what_was_not_used_is_given_back(self):
+        self.assertEqual(json.loads(self.spend("less", 1500, 400).stdout), {"used": 400})
+        self.assertEqual(self.spent("less"), 400)
+
+    def test_what_was_used_as_estimated_is_left_as_it_is(self):
+        self.assertEqual(json.loads(self.spend("exact", 1500, 1500).stdout), {"used": 1500})
+        self.assertEqual(self.spent("exact"), 1500)
+
+    def test_an_overrun_is_charged_whatever_the_limit(self):
+        self.assertEqual(json.loads(self.spend("more", 1500, 5000).stdout), {"used": 5000})
+        self.assertEqual(self.spent("more"), 5000)
+
+    def test_a_model_that_fails_costs_nothing(self):
+        failed = self.spend("failing", 1500, -1)
+        self.assertIn("the model failed", failed.stderr)
+        self.assertEqual(self.spent("failing"), 0)
+
+    def test_an_estimate_above_the_limit_of_a_window_never_passes(self):
+        denied = self.spend("never", 2001, 1)
+        self.assertEqual(denied.returncode, 1)
+        self.assertEqual(json.loads(denied.stdout), {"window_ms": 1000, "retry_after_ms": None})
+        self.assertEqual(self.spent("never"), 0)
+
+    def test_the_minute_and_the_day_bind_too(self):
+        self.charge_before("minute", 10_000, 2_000, 10)
+        self.check_denied("minute", 60_000)
+        for minutes_ago in (10, 8, 6, 4, 2):
+            self.charge_before("day", minutes_ago * 60_000, 2_000, 10)
+        self.check_denied("day", 86_400_000)
+
+    def check_denied(self, user, window_ms):
+        before = self.spent(user)
+        denied = self.spend(user, 1, 1)
+        self.assertEqual(denied.returncode, 1)
+        denial = json.loads(denied.stdout)
+        self.assertEqual(denial["window_ms"], window_ms)
+        self.assertIn(denial["retry_after_ms"], range(1, window_ms))
+        self.assertEqual(self.spent(user), before)
+
+    def test_without_a_limiter_no_model_is_called(self):
+        failed = self.spend("nobody", 1, 1, f"redis://127.0.0.1:{free_port()}")
+        self.assertEqual((failed.returncode, failed.stdout), (1, ""))
+        self.assertIn("redis.exceptions.ConnectionError", failed.stderr)
+
+    def test_a_lost_reply_is_not_charged_twice(self):
+        proxy = Proxy(self.server.port)
+        self.addCleanup(proxy.close)
+        proxy.lose_next = True
+        failed = self.spend("lost", 500, 500, proxy.url)
+        self.assertFalse(proxy.lose_next)
+        self.assertEqual((failed.returncode, failed.stdout), (1, ""))
+        self.assertEqual(self.spent("lost"), 500)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
