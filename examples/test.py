@@ -240,6 +240,7 @@ class HttpExample:
         cls.server = RedisServer()
         cls.addClassCleanup(cls.server.close)
         cls.service = cls.start(cls.server.url, REDIS_TIMEOUT_MS="30000")
+        cls.limited(cls.service)
 
     @classmethod
     def start(cls, redis_url, **settings):
@@ -247,10 +248,11 @@ class HttpExample:
         cls.addClassCleanup(service.close)
         return service
 
-    def limited(self, service):
+    @classmethod
+    def limited(cls, service):
         """Waits until the service reaches its limiter."""
         until("a limited reply", lambda: service.ask("somebody")["RateLimit"])
-        self.server.client.delete("rl:somebody")
+        cls.server.client.delete("rl:somebody")
 
     def test_the_headers_count_down(self):
         for remaining in range(9, -1, -1):
@@ -358,6 +360,16 @@ class HttpExample:
 
 class Python(HttpExample, unittest.TestCase):
     command = [sys.executable, "-m", "uvicorn", "--app-dir", "python", "--port", "{port}", "server:app"]
+
+
+class Node(HttpExample, unittest.TestCase):
+    # It stands beside node_modules, because that is where node looks for what is imported.
+    command = ["node", str(BUILT / "node" / "server.js")]
+
+    @classmethod
+    def setUpClass(cls):
+        shutil.copy(HERE / "node" / "server.js", BUILT / "node")
+        super().setUpClass()
 
 
 class ThirdParty(http.server.BaseHTTPRequestHandler):

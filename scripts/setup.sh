@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs those of the things named that are missing, and is silent if none is.
 #
-#   setup.sh [cc] [c++] [libclang] [server] [redis-py] [pip] [source] [valgrind] [fastapi]
+#   setup.sh [cc] [c++] [libclang] [server] [redis-py] [pip] [source] [valgrind] [fastapi] [express]
 #
 # cc        a C compiler: the redis-module crate has a stub in C, and rustc links with it
 # c++       a C++ compiler: the fuzzer is written in it
@@ -12,6 +12,7 @@
 # source    what unpacks Debian's source packages
 # valgrind  callgrind, which counts instructions
 # fastapi   what the examples in Python import; it is kept in the build folder
+# express   Node.js, and what the example in JavaScript imports; kept there too
 set -euo pipefail
 
 fail() {
@@ -58,6 +59,18 @@ install_fastapi() {
     cp examples/python/requirements.txt "$examples_dir/python/"
 }
 
+# npm writes the inner file last.
+has_express() {
+    cmp -s examples/node/package-lock.json "$examples_dir/node/package-lock.json" &&
+        [[ -f $examples_dir/node/node_modules/.package-lock.json ]]
+}
+
+install_express() {
+    mkdir -p "$examples_dir/node"
+    cp examples/node/package.json examples/node/package-lock.json "$examples_dir/node/"
+    run npm ci --prefix "$examples_dir/node" --ignore-scripts --no-audit --no-fund
+}
+
 command -v cargo >/dev/null || fail \
     "Rust is missing: install Rust 1.88 or newer (https://rustup.rs) and try again in a new shell." \
     "If this was sudo: build without it; sudo is used only where it is needed."
@@ -65,6 +78,7 @@ command -v cargo >/dev/null || fail \
 packages=()
 redis_py_is_missing=
 fastapi_is_missing=
+express_is_missing=
 for thing in "$@"; do
     case $thing in
         cc) command -v cc >/dev/null || packages+=(gcc libc6-dev) ;;
@@ -83,6 +97,12 @@ for thing in "$@"; do
             has_fastapi && continue
             fastapi_is_missing=1
             python3 -m pip --version &>/dev/null || packages+=(python3-pip)
+            ;;
+        express)
+            command -v node >/dev/null || packages+=(nodejs)
+            has_express && continue
+            express_is_missing=1
+            command -v npm >/dev/null || packages+=(npm)
             ;;
         *) fail "setup.sh: what is '$thing'?" ;;
     esac
@@ -121,3 +141,4 @@ install_packages() {
 [[ -z $redis_py_is_missing ]] || \
     run env PIP_ROOT_USER_ACTION=ignore python3 -m pip install -q --target "$python_dir" "redis==$REDIS_PY"
 [[ -z $fastapi_is_missing ]] || install_fastapi
+[[ -z $express_is_missing ]] || install_express
