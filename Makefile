@@ -29,7 +29,8 @@ LIBRARY = $(CARGO_TARGET_DIR)/release/librl.so
 # Cargo uses all cores by itself.
 .NOTPARALLEL:
 .PHONY: build run test test-matrix test-topologies full fuzz fuzz-pure sanitize miri test-examples setup \
-        bench-test bench-instructions bench-baseline accuracy charts install uninstall fmt lint clean help
+        bench-test bench bench-instructions bench-baseline bench-listpack bench-memory accuracy charts \
+        install uninstall fmt lint clean help
 
 # --- Build, run, test ---------------------------------------------------------
 
@@ -93,15 +94,18 @@ setup: ## install what building, running and testing need, if it is missing
 
 # --- Benchmarks ---------------------------------------------------------------
 
-bench-test: ## check and test the benchmarks' own code
-	@scripts/setup.sh cc
+bench-test: setup build ## check and test the benchmarks' own code
 	cargo fmt --check --manifest-path bench/Cargo.toml
 	cargo clippy --locked --all-targets --manifest-path bench/Cargo.toml -- -D warnings
-	cargo test --locked --manifest-path bench/Cargo.toml
+	RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" \
+	    cargo test --locked --manifest-path bench/Cargo.toml
 
 # The contenders run in the release build's server. REDIS_CELL= names the library of redis-cell.
 BENCH = RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" \
     cargo run --quiet --release --locked --manifest-path bench/Cargo.toml --bin
+
+bench: setup build ## time the contenders side by side, in some ten minutes (ROUNDS= CALLS= ONLY=scenario)
+	@$(BENCH) time
 
 bench-instructions: setup build ## count instructions a call, and compare with the baseline (ONLY=row GATE=1)
 	@scripts/setup.sh valgrind
@@ -110,6 +114,13 @@ bench-instructions: setup build ## count instructions a call, and compare with t
 bench-baseline: export BASELINE = write
 bench-baseline: export GATE = 1
 bench-baseline: bench-instructions ## take the baseline that instructions are compared with anew
+
+bench-listpack: setup build ## what zset-max-listpack-entries decides: instructions and memory
+	@scripts/setup.sh valgrind
+	@$(BENCH) listpack
+
+bench-memory: setup build ## the memory of limiters, and what a million users need
+	@$(BENCH) memory
 
 accuracy: ## simulate how often limiters are wrong: tables, and figures and pictures in docs/img
 	@scripts/setup.sh cc

@@ -10,8 +10,12 @@ pub struct Ask<'a> {
     pub windows: &'a [(u64, u64)],
     /// The units that the request takes.
     pub cost: u64,
+    /// The ticks that the log may be kept in.
+    pub precision_ms: Option<u64>,
     /// The time in Unix milliseconds, where it is not the server's.
     pub at_ms: Option<u64>,
+    /// The time in Unix milliseconds for a client that must name one.
+    pub client_ms: u64,
     /// How many requests were charged to the key before.
     pub index: u64,
     /// The digest of the contender's script.
@@ -87,16 +91,18 @@ pub const PEEK: Contender = Contender { fill: SLIDE.ask, ..peek("RL.PEEK of a lo
 pub const PEEK_COUNTER: Contender = Contender { fill: SWC.ask, ..peek("RL.PEEK of a counter") };
 
 /// The exact log as a script, with the same reply.
-pub const LUA_LOG: Contender = script("Lua log", include_str!("../lua/log.lua"));
+pub const LUA_LOG: Contender =
+    Contender { fill: fill_log, ..script("Lua log", include_str!("../lua/log.lua")) };
 
 /// The counter as a script, with the same reply.
 pub const LUA_COUNTER: Contender = script("Lua counter", include_str!("../lua/counter.lua"));
 
 /// The log as the script that is found everywhere; the client brings time and member.
 pub const CLASSIC: Contender = Contender {
+    fill: fill_log,
     ask: |ask| {
         let [(window_ms, limit), ..] = ask.windows else { unreachable!("a call has a window") };
-        let (digest, key, now_ms, index) = (ask.digest, ask.key, client_ms(ask), ask.index);
+        let (digest, key, now_ms, index) = (ask.digest, ask.key, ask.client_ms, ask.index);
         format!("EVALSHA {digest} 1 {key} {window_ms} {limit} {now_ms} {now_ms}-{index}")
     },
     ..script("classic script", include_str!("../lua/classic.lua"))
@@ -104,7 +110,7 @@ pub const CLASSIC: Contender = Contender {
 
 /// The log in plain commands; the client brings time and member, and decides by what they answer.
 pub const MULTI: Contender = plain("MULTI", |ask| {
-    let (key, window_ms, now_ms, index) = (ask.key, ask.windows[0].0, client_ms(ask), ask.index);
+    let (key, window_ms, now_ms, index) = (ask.key, ask.windows[0].0, ask.client_ms, ask.index);
     let before = now_ms - window_ms;
     format!(
         "MULTI\nZREMRANGEBYSCORE {key} 0 {before}\nZCARD {key}\nZADD {key} {now_ms} {now_ms}-{index}\n\
@@ -139,6 +145,11 @@ const fn script(name: &'static str, text: &'static str) -> Contender {
     Contender { name, script: Some(text), ask, fill: ask, yes: Some(1) }
 }
 
+/// The entry that a script would write; each of a million calls of it would take longer.
+fn fill_log(ask: &Ask) -> String {
+    format!("ZADD {} {} {}-{}", ask.key, ask.client_ms, ask.client_ms, ask.index)
+}
+
 /// A command of the module.
 fn native(command: &str, ask: &Ask) -> String {
     let mut line = format!("{command} {}", ask.key);
@@ -147,6 +158,9 @@ fn native(command: &str, ask: &Ask) -> String {
     }
     if ask.cost != 1 {
         line += &format!(" COST {}", ask.cost);
+    }
+    if let Some(precision_ms) = ask.precision_ms {
+        line += &format!(" PRECISION {}", duration(precision_ms));
     }
     if let Some(at_ms) = ask.at_ms {
         line += &format!(" AT {at_ms}");
@@ -160,9 +174,4 @@ fn duration(window_ms: u64) -> String {
     let (unit_ms, unit) =
         units.into_iter().find(|(unit_ms, _)| window_ms.is_multiple_of(*unit_ms)).unwrap();
     format!("{}{unit}", window_ms / unit_ms)
-}
-
-/// The time of a request whose client must bring it.
-fn client_ms(ask: &Ask) -> u64 {
-    ask.at_ms.expect("the workload names the time")
 }

@@ -17,11 +17,17 @@ pub mod model;
 pub mod random;
 
 pub mod accuracy;
+pub mod backlog;
 pub mod baseline;
+pub mod callgrind;
 pub mod chart;
 pub mod contenders;
 pub mod csv;
+pub mod footprint;
+pub mod goals;
 pub mod machine;
+pub mod scenarios;
 pub mod server;
+pub mod timing;
 pub mod wire;
 pub mod workloads;

@@ -2,15 +2,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread::available_parallelism;
 
 use crate::server;
 use crate::wire::Wire;
 
 /// The server's version and the machine, in one line.
 pub fn origin(wire: &mut Wire) -> String {
-    let cores = available_parallelism().map_or(1, |cores| cores.get());
-    format!("{}, {cores} cores of {}", server::version(wire), processor())
+    format!("{}, {} cores of {}", server::version(wire), cores(), processor())
+}
+
+/// The cores of the machine, whichever of them this process may use.
+pub fn cores() -> usize {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    text.lines().filter(|line| line.starts_with("processor")).count().max(1)
 }
 
 fn processor() -> String {

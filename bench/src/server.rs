@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,6 +37,11 @@ impl Setup {
     pub fn behind_file(self, word: &str, file: &str) -> Setup {
         let path = self.dir.0.join(file);
         self.behind(format!("{word}{}", path.display()))
+    }
+
+    /// The server runs on that core and no other.
+    pub fn on_core(self, core: usize) -> Setup {
+        self.behind("taskset").behind("--cpu-list").behind(core.to_string())
     }
 
     /// A line of the server's configuration.
@@ -137,6 +143,11 @@ impl Drop for Dir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// A port that nobody listens on.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap().port()
 }
 
 /// The server's name and version, such as `redis 7.0.15`.

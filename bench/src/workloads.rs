@@ -12,12 +12,15 @@ const NEVER: u64 = 1_000_000_000;
 /// The option that keeps sorted sets of any size as skiplists.
 pub const SKIPLIST: &str = "zset-max-listpack-entries 0";
 
+/// The option that keeps logs of any length exactly.
+pub const UNBOUNDED: &str = "rl.max-log-entries 0";
+
 /// Which key a request is for.
 #[derive(Clone, Copy)]
 pub enum Keys {
     /// There is one.
     One,
-    /// One of so many in turn.
+    /// Each of so many in turn, in a scattered order.
     Among(u64),
     /// The next one after so many requests.
     Next(u64),
@@ -28,7 +31,8 @@ impl Keys {
     fn place(self, index: u64) -> (u64, u64) {
         match self {
             Keys::One => (0, index),
-            Keys::Among(keys) => (index % keys, index / keys),
+            // A prime, so that every key has its turn.
+            Keys::Among(keys) => (index * 2_654_435_761 % keys, index / keys),
             Keys::Next(calls) => (index / calls, index % calls),
         }
     }
@@ -52,6 +56,8 @@ pub struct Workload {
     pub windows: &'static [(u64, u64)],
     /// The units of a request.
     pub cost: u64,
+    /// The ticks that a log may be kept in.
+    pub precision_ms: Option<u64>,
     /// Whether its requests may pass.
     pub allowed: bool,
     /// The time from one request to the next, where time matters; else the server's clock counts.
@@ -69,6 +75,7 @@ pub const GROWING: Workload = Workload {
     name: "admitted to a growing skiplist log",
     windows: &[(HOUR_MS, NEVER)],
     cost: 1,
+    precision_ms: None,
     allowed: true,
     step_ms: Some(1),
     filled: 0,
@@ -137,11 +144,22 @@ pub const STEADY_SMALL: Workload = Workload {
     ..STEADY_LISTPACK
 };
 
+/// A hundred requests to each of the 60 ticks that a log is kept in.
+pub const PRECISION: Workload = Workload {
+    name: "admitted with PRECISION 1s to a log of 60 ticks",
+    windows: &[(60_000, NEVER)],
+    precision_ms: Some(1000),
+    step_ms: Some(10),
+    filled: 6000,
+    ..STEADY_LISTPACK
+};
+
 /// Denied by full logs. There are many, since how a skiplist looks is left to chance.
 pub const DENIED: Workload = Workload {
     name: "denied by a skiplist log of 100",
     windows: &[(HOUR_MS, 100)],
     cost: 1,
+    precision_ms: None,
     allowed: false,
     step_ms: None,
     filled: 100,
@@ -173,6 +191,7 @@ pub const COUNTED: Workload = Workload {
     name: "admitted",
     windows: &[(HOUR_MS, NEVER)],
     cost: 1,
+    precision_ms: None,
     allowed: true,
     step_ms: None,
     filled: 1,
@@ -190,6 +209,58 @@ pub const COUNTED_THREE: Workload = Workload {
 /// Denied by one limiter.
 pub const COUNTED_OUT: Workload =
     Workload { name: "denied", windows: &[(HOUR_MS, 100)], allowed: false, filled: 100, ..COUNTED };
+
+/// Admitted to a thousand logs that grow all the time.
+pub const SPREAD: Workload = Workload {
+    name: "admitted to a thousand growing skiplist logs",
+    keys: Keys::Among(1000),
+    ..GROWING
+};
+
+/// One in, one out, where each takes many units.
+pub const STEADY_500: Workload = Workload {
+    name: "admitted to a steady log of 10 requests, cost 500",
+    windows: &[(60_000, 10_000)],
+    cost: 500,
+    step_ms: Some(6000),
+    filled: 0,
+    ..STEADY
+};
+
+/// Counted by one limiter, many units each.
+pub const COUNTED_500: Workload = Workload { name: "admitted, cost 500", cost: 500, ..COUNTED };
+
+/// Denied by full small logs.
+pub const DENIED_SMALL: Workload = Workload {
+    name: "denied by a listpack log of 10",
+    windows: &[(HOUR_MS, 10)],
+    filled: 10,
+    options: &[],
+    ..DENIED
+};
+
+/// Denied by one full skiplist log of so many.
+pub fn denied_by(entries: u64) -> Workload {
+    Workload {
+        name: "denied by one log",
+        windows: vec![(HOUR_MS, entries)].leak(),
+        filled: entries,
+        keys: Keys::One,
+        ..DENIED
+    }
+}
+
+/// One in, one out, of one skiplist log of so many, which is kept for ten minutes at least.
+pub fn steady_at(entries: u64) -> Workload {
+    let step_ms = (600_000 / entries).max(1);
+    Workload {
+        name: "admitted to one steady log",
+        windows: vec![(entries * step_ms, NEVER)].leak(),
+        step_ms: Some(step_ms),
+        filled: entries,
+        ..STEADY
+    }
+}
 
 /// A workload that a contender is put to, on a server.
 pub struct Run<'a> {
@@ -221,6 +292,16 @@ impl<'a> Run<'a> {
         let (key, before) = self.workload.keys.place(index);
         let filled = self.workload.filled;
         (self.contender.ask)(&self.ask(&name(key), filled + before, filled + index))
+    }
+
+    /// The commands of a request to any key, so many steps after the start.
+    pub fn call_to(&self, key: &str, steps: u64) -> String {
+        (self.contender.ask)(&self.ask(key, steps, steps))
+    }
+
+    /// The key of the first call.
+    pub fn first_key(&self) -> String {
+        name(0)
     }
 
     /// Sends the calls of these numbers, so many at a time, and checks each reply.
@@ -264,11 +345,15 @@ impl<'a> Run<'a> {
 
     /// The request that finds so many before it in its key, so many steps after the start.
     fn ask<'b>(&'b self, key: &'b str, index: u64, steps: u64) -> Ask<'b> {
+        let step_ms = self.workload.step_ms;
+        let now_ms = self.start_ms + steps * step_ms.unwrap_or(0);
         Ask {
             key,
             windows: self.workload.windows,
             cost: self.workload.cost,
-            at_ms: self.workload.step_ms.map(|step_ms| self.start_ms + steps * step_ms),
+            precision_ms: self.workload.precision_ms,
+            at_ms: step_ms.map(|_| now_ms),
+            client_ms: now_ms,
             index,
             digest: &self.digest,
         }

@@ -6,21 +6,18 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::{fs, thread};
+use std::thread;
 
 use redis_rl_bench::baseline;
+use redis_rl_bench::callgrind::instructions;
 use redis_rl_bench::contenders::*;
 use redis_rl_bench::csv::Table;
 use redis_rl_bench::machine::{origin, project_file};
-use redis_rl_bench::server::{Server, Setup, has_redis_cell, setting};
-use redis_rl_bench::wire::Wire;
+use redis_rl_bench::server::{Setup, has_redis_cell, setting};
 use redis_rl_bench::workloads::*;
 
 /// A run of the first length is subtracted from one of the second: what is left is the calls between.
 const LENGTHS: [u64; 2] = [5_000, 25_000];
-
-/// Calls that are sent before a reply is read.
-const PIPELINE: usize = 50;
 
 /// What a row should be at most.
 enum Target {
@@ -65,6 +62,7 @@ const ROWS: &[Row] = &[
     ours(&SLIDE, &GROWING, Instructions(12_500)),
     ours(&SLIDE, &GROWING_THREE, Times(1.4, &SLIDE, &GROWING)),
     ours(&SLIDE, &COST_500, Target::None),
+    ours(&SLIDE, &PRECISION, Target::None),
     ours(&SLIDE, &FIRST, Target::None),
     ours(&SLIDE, &SMALL, Instructions(13_500)),
     ours(&SLIDE, &LISTPACK, Times(1.2, &ZADD, &LISTPACK)),
@@ -181,51 +179,10 @@ fn measure_all(rows: &[&Row]) -> Vec<u64> {
     results.into_inner().unwrap()
 }
 
-/// Instructions for a call. The counters are put to zero at the first length and read at the second.
 fn measure(row: &Row) -> u64 {
-    let server = start_under_callgrind(row.workload);
-    let mut wire = server.connect();
-    let [from, to] = LENGTHS;
-    let run = Run::prepare(row.contender, row.workload, to, &mut wire);
-    run.send(0..from, PIPELINE, &mut wire);
-    mark(&mut wire);
-    run.send(from..to, PIPELINE, &mut wire);
-    mark(&mut wire);
-    let profile = profile(&server, 2);
-    if let Some(folder) = setting("PROFILES") {
-        let kept = Path::new(&folder).join(row.name().replace(' ', "-") + ".callgrind");
-        fs::copy(&profile, kept).expect("the folder for profiles is there");
-    }
-    total(&profile) / (to - from)
-}
-
-/// A server that does nothing by itself that could be put off.
-fn start_under_callgrind(workload: &Workload) -> Server {
-    let setup =
-        ["valgrind", "--tool=callgrind", "--dump-before=echoCommand", "--compress-strings=no"]
-            .into_iter()
-            .fold(Setup::plain(), Setup::behind)
-            .behind_file("--callgrind-out-file=", "profile")
-            .option("hz 1")
-            .option("activerehashing no");
-    workload.options.iter().fold(setup, |setup, line| setup.option(line)).start()
-}
-
-/// Ends a part of the run: callgrind writes what it has counted, and starts anew, when it comes to this.
-fn mark(wire: &mut Wire) {
-    wire.run("ECHO mark");
-}
-
-/// The file with what was counted between two marks.
-fn profile(server: &Server, number: u32) -> PathBuf {
-    server.dir().join(format!("profile.{number}"))
-}
-
-/// The instructions in one of callgrind's files.
-fn total(profile: &Path) -> u64 {
-    let text = fs::read_to_string(profile).expect("callgrind writes at a mark");
-    let total = text.lines().find_map(|line| line.strip_prefix("summary: "));
-    total.expect("a profile has a summary").trim().parse().expect("it is a number")
+    let file = row.name().replace(' ', "-") + ".callgrind";
+    let kept = setting("PROFILES").map(|folder| Path::new(&folder).join(file));
+    instructions(row.contender, row.workload, LENGTHS, kept.as_deref())
 }
 
 /// The instructions that a row should take at most.
