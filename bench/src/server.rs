@@ -175,6 +175,13 @@ pub fn setting(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// A setting that is a number.
+pub fn number(name: &str, otherwise: u64) -> u64 {
+    setting(name).map_or(otherwise, |value| {
+        value.parse().unwrap_or_else(|_| panic!("{name} is no number: {value:?}"))
+    })
+}
+
 fn server_binary() -> String {
     let runs = |name: &&str| Command::new(name).arg("--version").output().is_ok();
     setting("REDIS_SERVER").unwrap_or_else(|| {

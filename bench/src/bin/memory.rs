@@ -1,28 +1,25 @@
 //! Memory of a key by the requests that it keeps, and what a million users need.
 //!
-//! `MOST=` is the number of requests up to which it goes.
+//! `MOST=` is the number of requests up to which it goes, `USERS=` how many stand for a million.
 
 use redis_rl_bench::csv::Table;
 use redis_rl_bench::footprint::{ALL, Keeper, THROTTLE, bytes, bytes_of_each, encoding, fill};
 use redis_rl_bench::machine::{origin, project_file};
-use redis_rl_bench::server::{Server, Setup, has_redis_cell, setting};
+use redis_rl_bench::server::{Server, Setup, has_redis_cell, number, setting};
 use redis_rl_bench::workloads::{SKIPLIST, UNBOUNDED};
-
-/// The users that stand for a million.
-const USERS: u64 = 10_000;
 
 /// The requests a minute that each of them may make, and does.
 const RATES: [u64; 3] = [10, 100, 1000];
 
 fn main() {
-    let most: u64 = setting("MOST").map_or(1_000_000, |most| most.parse().expect("it is a number"));
+    let (most, users) = (number("MOST", 1_000_000), number("USERS", 10_000));
     let origin = origin(&mut Setup::plain().start().connect());
     println!("{origin}");
     let memory = memory_table(&origin, most);
     print(&memory);
-    let capacity = capacity_table(&origin);
+    let capacity = capacity_table(&origin, users);
     print(&capacity);
-    if setting("MOST").is_none() {
+    if setting("MOST").is_none() && setting("USERS").is_none() {
         memory.write(&project_file("docs/img/memory.csv"));
         capacity.write(&project_file("docs/img/capacity.csv"));
     }
@@ -61,7 +58,7 @@ fn row(table: &mut Table, server: &Server, keeper: &Keeper, requests: u64) {
 }
 
 /// What a million users need who make so many requests a minute.
-fn capacity_table(origin: &str) -> Table {
+fn capacity_table(origin: &str, users: u64) -> Table {
     let columns =
         ["keeper", "requests_per_minute", "bytes_per_user", "gigabytes_per_million_users"];
     let mut table = Table::new(origin, &columns);
@@ -69,7 +66,7 @@ fn capacity_table(origin: &str) -> Table {
     let mut wire = server.connect();
     for keeper in keepers() {
         for rate in RATES {
-            let bytes = bytes_of_each(keeper, USERS, rate, &mut wire);
+            let bytes = bytes_of_each(keeper, users, rate, &mut wire);
             let gigabytes = format!("{:.2}", bytes as f64 * 1e6 / 1e9);
             table.row(&[keeper.name, &rate.to_string(), &bytes.to_string(), &gigabytes]);
         }

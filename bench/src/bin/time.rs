@@ -13,7 +13,9 @@ use redis_rl_bench::csv::Table;
 use redis_rl_bench::goals::{self, Timing};
 use redis_rl_bench::machine::{cores, origin, project_file};
 use redis_rl_bench::scenarios::{self, Pair, Scenario};
-use redis_rl_bench::server::{Server, Setup, free_port, has_redis_cell, info_field, setting};
+use redis_rl_bench::server::{
+    Server, Setup, free_port, has_redis_cell, info_field, number, setting,
+};
 use redis_rl_bench::timing::{Sample, median, round};
 use redis_rl_bench::wire::Wire;
 use redis_rl_bench::workloads::Run;
@@ -47,10 +49,6 @@ impl Amount {
         let calls = |pipeline: &u64| (self.rounds + 1) * self.of_round(scenario, *pipeline);
         scenario.pipelines.iter().map(calls).sum()
     }
-}
-
-fn number(name: &str, otherwise: u64) -> u64 {
-    setting(name).map_or(otherwise, |value| value.parse().expect("it is a number"))
 }
 
 fn main() {
