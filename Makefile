@@ -86,7 +86,7 @@ miri: ## run the pure tests under Miri, with a nightly Rust that has it; takes l
 	    --skip hot_key --skip the_seed_changes --skip forgets_everything
 
 test-examples: setup build ## start each program in examples/, and call it over HTTP (ONLY=Python)
-	@scripts/setup.sh fastapi express
+	@scripts/setup.sh fastapi express go
 	RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" python3 examples/test.py $(ONLY)
 
 setup: ## install what building, running and testing need, if it is missing

@@ -372,6 +372,20 @@ class Node(HttpExample, unittest.TestCase):
         super().setUpClass()
 
 
+class Go(HttpExample, unittest.TestCase):
+    command = [str(BUILT / "go" / "server")]
+
+    @classmethod
+    def setUpClass(cls):
+        # With the client that Debian has, which is outside of any Go module.
+        settings = environment(
+            GO111MODULE="off", GOPATH="/usr/share/gocode", GOCACHE=str(BUILT / "go" / "cache")
+        )
+        build = ["go", "build", "-o", cls.command[0], "go/server.go"]
+        subprocess.run(build, env=settings, cwd=HERE, check=True)
+        super().setUpClass()
+
+
 class ThirdParty(http.server.BaseHTTPRequestHandler):
     """Keeps what it was called with."""
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs those of the things named that are missing, and is silent if none is.
 #
-#   setup.sh [cc] [c++] [libclang] [server] [redis-py] [pip] [source] [valgrind] [fastapi] [express]
+#   setup.sh [cc] [c++] [libclang] [server] [redis-py] [pip] [source] [valgrind] [fastapi] [express] [go]
 #
 # cc        a C compiler: the redis-module crate has a stub in C, and rustc links with it
 # c++       a C++ compiler: the fuzzer is written in it
@@ -13,6 +13,7 @@
 # valgrind  callgrind, which counts instructions
 # fastapi   what the examples in Python import; it is kept in the build folder
 # express   Node.js, and what the example in JavaScript imports; kept there too
+# go        a compiler, and the client that the example in Go uses
 set -euo pipefail
 
 fail() {
@@ -103,6 +104,11 @@ for thing in "$@"; do
             has_express && continue
             express_is_missing=1
             command -v npm >/dev/null || packages+=(npm)
+            ;;
+        go)
+            command -v go >/dev/null || packages+=(golang-go)
+            [[ -d /usr/share/gocode/src/github.com/gomodule/redigo ]] ||
+                packages+=(golang-github-gomodule-redigo-dev)
             ;;
         *) fail "setup.sh: what is '$thing'?" ;;
     esac
