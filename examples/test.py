@@ -372,6 +372,32 @@ class Node(HttpExample, unittest.TestCase):
         super().setUpClass()
 
 
+class Rust(HttpExample, unittest.TestCase):
+    command = [str(BUILT / "rust" / "debug" / "redis-rl-example")]
+
+    @classmethod
+    def setUpClass(cls):
+        cargo = ["cargo", "build", "--quiet", "--locked", "--manifest-path", "rust/Cargo.toml"]
+        subprocess.run(
+            cargo, env=environment(CARGO_TARGET_DIR=str(BUILT / "rust")), cwd=HERE, check=True
+        )
+        super().setUpClass()
+
+    def check_open(self, service):
+        """What the minute allows passes, and then the limiter inside the service denies."""
+        for _ in range(10):
+            reply = service.ask("outage")
+            self.assertEqual(reply.status, 200)
+            self.assertIsNone(reply["RateLimit"])
+        # It gives a unit back every six seconds, which may pass between these.
+        denied = until("a denial", lambda: (r := service.ask("outage")).status != 200 and r)
+        self.assertEqual(denied.status, 429)
+        self.assertIn(int(denied["Retry-After"]), range(1, 8))
+        self.assertEqual(denied.problem()["violated-policies"], ["minute"])
+        self.assertEqual(service.send("outage", 11).status, 413)
+        self.assertEqual(service.ask("another").status, 200)
+
+
 class Go(HttpExample, unittest.TestCase):
     command = [str(BUILT / "go" / "server")]
 
