@@ -16,6 +16,18 @@ use crate::harness::Server;
 
 const PROMPT: &str = "127.0.0.1:6379> ";
 
+/// The pages that link to others.
+const LINKING: [&str; 8] = [
+    "README.md",
+    "docs/CHOOSING.md",
+    "docs/COMMANDS.md",
+    "docs/FAILURE.md",
+    "docs/HTTP.md",
+    "docs/MIGRATING.md",
+    "docs/OPERATIONS.md",
+    "docs/REDIS-CLI.md",
+];
+
 /// The text of a page.
 pub fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
@@ -94,6 +106,26 @@ fn the_tour_shows_what_the_server_answers() {
 }
 
 #[test]
+fn the_page_on_choosing_shows_what_the_server_answers() {
+    answers_as_shown("docs/CHOOSING.md", 17);
+}
+
+#[test]
+fn the_page_on_migrating_shows_what_the_server_answers() {
+    answers_as_shown("docs/MIGRATING.md", 12);
+}
+
+#[test]
+fn the_page_on_http_shows_what_the_server_answers() {
+    answers_as_shown("docs/HTTP.md", 6);
+}
+
+#[test]
+fn the_page_on_failures_shows_what_the_server_answers() {
+    answers_as_shown("docs/FAILURE.md", 11);
+}
+
+#[test]
 fn the_readme_types_commands_that_work() {
     let server = Server::start();
     let page = page("README.md");
@@ -103,6 +135,86 @@ fn the_readme_types_commands_that_work() {
     for command in commands {
         let answer = server.try_run(command).unwrap_or_else(|error| panic!("{command}: {error}"));
         assert!(matches!(answer, Value::Array(_)), "{command}: {answer:?}");
+    }
+}
+
+// --- What follows from the replies -----------------------------------------------------------------
+
+/// Milliseconds as the whole seconds that a client must wait.
+fn seconds(ms: i64) -> i64 {
+    (ms + 999) / 1000
+}
+
+/// The lines of an answer over HTTP that follow from the six integers.
+fn http_lines(reply: &[i64]) -> Vec<String> {
+    let [allowed, limit, remaining, retry_after_ms, reset_after_ms, window_ms] = reply else {
+        panic!("no reply of a limiter: {reply:?}")
+    };
+    let policy = format!("RateLimit-Policy: \"default\";q={limit};w={}", seconds(*window_ms));
+    let quota = format!("RateLimit: \"default\";r={remaining}");
+    let more = |after_ms| format!("{quota};t={}", seconds(after_ms));
+    let problem = "Content-Type: application/problem+json".to_string();
+    match (allowed, retry_after_ms) {
+        (1, 0) => vec!["HTTP/1.1 200 OK".into(), policy, more(*reset_after_ms)],
+        (0, -1) => vec!["HTTP/1.1 413 Content Too Large".into(), policy, quota, problem],
+        (0, 1..) => vec![
+            "HTTP/1.1 429 Too Many Requests".into(),
+            policy,
+            more(*retry_after_ms),
+            format!("Retry-After: {}", seconds(*retry_after_ms)),
+            problem,
+        ],
+        _ => panic!("no limiter replies so: {reply:?}"),
+    }
+}
+
+#[test]
+fn the_headers_are_those_of_the_replies() {
+    let page = page("docs/HTTP.md");
+    let integer = |line: &String| line.rsplit(' ').next().unwrap().parse::<i64>().ok();
+    let replies = sessions(&page).into_iter().map(|(_, lines)| lines);
+    let replies = replies.filter_map(|lines| lines.iter().map(integer).collect::<Option<Vec<_>>>());
+    let expected: Vec<String> = replies.take(3).flat_map(|reply| http_lines(&reply)).collect();
+    assert_eq!(block_lines(&page, "http"), expected);
+}
+
+/// The rows of the table of memory: what makes the key, and its bytes, at least and at most.
+fn memory_rows(page: &str) -> Vec<(&str, u64, u64)> {
+    let rows = page.lines().filter(|line| line.starts_with("| `RL."));
+    rows.filter_map(|row| {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        Some((cells[1], cells[2].parse().ok()?, cells[3].parse().ok()?))
+    })
+    .collect()
+}
+
+/// Fills a fresh key as the first cell of a row says: `RL.SWC`, 8 windows.
+fn fill(server: &Server, what: &str) {
+    server.run::<Value>("DEL user:42");
+    let (command, size) = what.split_once(", ").unwrap();
+    let count: u64 = size.split_once(' ').unwrap().0.parse().unwrap();
+    let at = 1_796_037_190_000_u64;
+    if command == "`RL.SWC`" {
+        let windows: Vec<String> = (1..=count).map(|minutes| format!("{minutes}m 1000")).collect();
+        return server.does(&format!("RL.SWC user:42 {} COST 900 AT {at}", windows.join(" ")));
+    }
+    assert_eq!(command, "`RL.SLIDE`");
+    for number in 0..count {
+        server.does(&format!("RL.SLIDE user:42 1h 1000000 AT {}", at + number));
+    }
+}
+
+#[test]
+fn limiters_take_the_memory_that_the_page_names() {
+    let page = page("docs/CHOOSING.md");
+    let rows = memory_rows(&page);
+    assert_eq!(rows.len(), 8);
+    let server = Server::start();
+    for (what, least, most) in rows {
+        fill(&server, what);
+        let bytes: u64 = server.run("MEMORY USAGE user:42 SAMPLES 0");
+        // Chance builds a skiplist, and other builds of a server allocate otherwise.
+        assert!((least * 9 / 10..=most * 11 / 10).contains(&bytes), "{what}: {bytes} bytes");
     }
 }
 
@@ -231,7 +343,7 @@ fn the_errors_are_the_servers_words() {
 
 #[test]
 fn links_between_the_pages_lead_somewhere() {
-    for name in ["README.md", "docs/COMMANDS.md", "docs/OPERATIONS.md", "docs/REDIS-CLI.md"] {
+    for name in LINKING {
         let text = page(name);
         let folder = Path::new(name).parent().unwrap();
         let targets = text.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
