@@ -21,6 +21,9 @@ TOPOLOGIES ?= replica aof cluster
 PREFIX      ?= /usr
 MODULES_DIR  = $(PREFIX)/lib/redis/modules
 
+# Where `make dist` puts what it packs.
+DIST_DIR ?= $(CARGO_TARGET_DIR)/dist
+
 # Said to cargo, so that both mean the same place whatever cargo's own configuration says.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 LIBRARY = $(CARGO_TARGET_DIR)/release/librl.so
@@ -30,7 +33,7 @@ LIBRARY = $(CARGO_TARGET_DIR)/release/librl.so
 .NOTPARALLEL:
 .PHONY: build run test test-matrix test-topologies full fuzz fuzz-pure sanitize miri test-examples setup \
         bench-test bench bench-instructions bench-baseline bench-listpack bench-memory accuracy charts \
-        install uninstall fmt lint clean help
+        install uninstall dist fmt lint clean help
 
 # --- Build, run, test ---------------------------------------------------------
 
@@ -154,6 +157,9 @@ uninstall: ## remove the installed library (DESTDIR= PREFIX=)
 	    rm "$(DESTDIR)$(MODULES_DIR)/librl.so" && echo "Removed $(DESTDIR)$(MODULES_DIR)/librl.so" && \
 	    echo "Next: take its loadmodule line out of redis.conf, or the server will not start again."; \
 	else echo "Nothing is installed at $(DESTDIR)$(MODULES_DIR)/librl.so"; fi
+
+dist: build ## pack a tarball and a Debian package (DIST_DIR=)
+	@LIBRARY="$(LIBRARY)" DIST_DIR="$(DIST_DIR)" MODULES_DIR="$(MODULES_DIR)" scripts/dist.sh
 
 # --- For developers -----------------------------------------------------------
 

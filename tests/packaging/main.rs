@@ -4,6 +4,8 @@
 //! Nothing here waits for luck: ports are found free and given up if lost, servers are asked until they
 //! answer or a deadline has passed, and what a test starts or writes is gone when it ends.
 
+mod dist;
+
 use redis::{Connection, ErrorKind, RedisResult};
 use serial_test::file_serial;
 use std::ffi::OsStr;
