@@ -213,8 +213,10 @@ fn limiters_take_the_memory_that_the_page_names() {
     for (what, least, most) in rows {
         fill(&server, what);
         let bytes: u64 = server.run("MEMORY USAGE user:42 SAMPLES 0");
-        // Chance builds a skiplist, and other builds of a server allocate otherwise.
-        assert!((least * 9 / 10..=most * 11 / 10).contains(&bytes), "{what}: {bytes} bytes");
+        // Chance builds a skiplist, and other builds of a server allocate otherwise. In a cluster of
+        // Redis 7.0 a key takes 16 bytes more.
+        let expected = least * 9 / 10..=most * 11 / 10 + 16;
+        assert!(expected.contains(&bytes), "{what}: {bytes} bytes");
     }
 }
 
