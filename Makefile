@@ -91,8 +91,6 @@ miri: ## run the pure tests under Miri, with a nightly Rust that has it; takes l
 test-examples: setup build ## start each program in examples/, and call it over HTTP (ONLY=Python)
 	@scripts/setup.sh fastapi express go
 	cargo fmt --check --manifest-path examples/rust/Cargo.toml
-	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/examples/rust" cargo clippy --locked \
-	    --manifest-path examples/rust/Cargo.toml -- -D warnings
 	RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" python3 examples/test.py $(ONLY)
 
 setup: ## install what building, running and testing need, if it is missing

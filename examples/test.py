@@ -194,7 +194,7 @@ class Service:
     def ask(self, key, method="GET", path="/"):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE_SECONDS)
         try:
-            connection.request(method, path, headers={"X-Api-Key": key})
+            connection.request(method, path, headers={"X-User": key})
             reply = connection.getresponse()
             return Reply(reply.status, reply.headers, reply.read())
         finally:
@@ -289,7 +289,11 @@ class HttpExample:
         self.assertGreater(int(denied["Retry-After"]), 60)
 
     def test_a_request_takes_its_cost(self):
-        self.assertIn(";r=7;", self.service.send("cost", 3)["RateLimit"])
+        reply = self.service.send("cost", 3)
+        self.assertIn(";r=7;", reply["RateLimit"])
+        readme = (HERE / "README.md").read_text()
+        for header in ("RateLimit-Policy", "RateLimit"):
+            self.assertIn(f"\n{header}: {reply[header]}\n", readme)
         self.assertEqual(self.service.send("cost", 8).status, 429)
         self.assertIn(";r=0;", self.service.send("cost", 7)["RateLimit"])
 

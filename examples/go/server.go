@@ -120,8 +120,8 @@ func limitRate(pool *redis.Pool, failClosed bool, next http.Handler) http.Handle
 
 // A real service takes the name that it has authenticated. Behind a proxy, the peer is the proxy.
 func client(r *http.Request) string {
-	if key := r.Header.Get("X-Api-Key"); key != "" {
-		return key
+	if user := r.Header.Get("X-User"); user != "" {
+		return user
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	return host

@@ -52,7 +52,7 @@ async function limitRate(request, response, next) {
   }
 
   // A real service takes the name that it has authenticated. Behind a proxy, the peer is the proxy.
-  const client = request.get("X-Api-Key") ?? request.ip;
+  const client = request.get("X-User") ?? request.ip;
   let reply;
   try {
     reply = await redis.call("RL.SLIDE", `rl:${client}`, ...WINDOWS, "COST", cost);

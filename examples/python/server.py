@@ -59,7 +59,7 @@ async def limit_rate(request: Request, call_next) -> Response:
         return problem(400, "count must be a number from 1")
 
     # A real service takes the name that it has authenticated. Behind a proxy, the peer is the proxy.
-    client = request.headers.get("x-api-key") or request.client.host
+    client = request.headers.get("x-user") or request.client.host
     try:
         reply = await redis.execute_command("RL.SLIDE", f"rl:{client}", *WINDOWS, "COST", cost)
     except RedisError as error:

@@ -97,8 +97,8 @@ async fn limit_rate(
         return problem(StatusCode::BAD_REQUEST, "count must be a number from 1");
     };
     // A real service takes the name that it has authenticated. Behind a proxy, the peer is the proxy.
-    let key = request.headers().get("x-api-key").and_then(|key| key.to_str().ok());
-    let client = key.map_or_else(|| peer.ip().to_string(), str::to_owned);
+    let user = request.headers().get("x-user").and_then(|user| user.to_str().ok());
+    let client = user.map_or_else(|| peer.ip().to_string(), str::to_owned);
 
     let reply = match limiter.decide(&client, cost).await {
         Ok(reply) => reply,
