@@ -33,7 +33,7 @@ LIBRARY = $(CARGO_TARGET_DIR)/release/librl.so
 .NOTPARALLEL:
 .PHONY: build run test test-matrix test-topologies full fuzz fuzz-pure sanitize miri test-examples setup \
         bench-test bench bench-instructions bench-baseline bench-listpack bench-memory accuracy charts \
-        install uninstall dist fmt lint clean help
+        install uninstall dist demo fmt lint clean help
 
 # --- Build, run, test ---------------------------------------------------------
 
@@ -110,6 +110,9 @@ BENCH = RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" \
 
 bench: setup build ## time the contenders side by side, in some ten minutes (ROUNDS= CALLS= ONLY=scenario)
 	@$(BENCH) time
+
+demo: setup build ## show in the terminal what three limiters let pass of bursts, in 40 s (SPEED=)
+	@$(BENCH) demo
 
 bench-instructions: setup build ## count instructions a call, and compare with the baseline (ONLY=row GATE=1)
 	@scripts/setup.sh valgrind

@@ -23,6 +23,7 @@ pub mod callgrind;
 pub mod chart;
 pub mod contenders;
 pub mod csv;
+pub mod demo;
 pub mod footprint;
 pub mod goals;
 pub mod machine;
