@@ -1,6 +1,11 @@
 //! Replies as redis-cli shows them at its prompt.
 
+use std::process::Command;
+
 use redis::Value;
+use rl::commands::table;
+
+use crate::harness::Setup;
 
 /// The lines of a reply; an error is its text.
 pub fn shown(reply: &Result<Value, String>) -> Vec<String> {
@@ -73,4 +78,35 @@ fn replies_are_shown_as_redis_cli_shows_them() {
     let escaped = shown(&Ok(text(b"a\"\\\n\r\t\x07\x08 ~\x7f\xff\0")));
     assert_eq!(escaped, [r#""a\"\\\n\r\t\a\b ~\x7f\xff\x00""#]);
     assert_eq!(shown(&Err("ERR no".into())), ["(error) ERR no"]);
+}
+
+/// A line without the escape codes that colour it.
+fn without_colours(line: &str) -> String {
+    let mut parts = line.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_string();
+    let rest = parts.map(|part| part.split_once('m').map_or(part, |(_, text)| text));
+    first + &rest.collect::<String>()
+}
+
+/// What `HELP` says of a command is what redis-cli hints at while somebody types it.
+#[test]
+fn redis_cli_hints_at_the_syntax_of_the_table() {
+    let server = Setup::new().on_tcp().start();
+    if server.lacks("COMMAND DOCS", "command|docs") {
+        return;
+    }
+    let runs = |program: &&str| Command::new(program).arg("--version").output().is_ok();
+    let program = ["redis-cli", "valkey-cli"].into_iter().find(runs);
+    let program = program.expect("redis-cli or valkey-cli is installed: make setup");
+    for command in table::ALL {
+        let name = command.name.to_str().unwrap();
+        let port = server.port().to_string();
+        let output = Command::new(program).args(["-p", &port, "HELP", name]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let shown = text.lines().map(without_colours).map(|line| line.trim().to_string());
+        let shown: Vec<String> = shown.filter(|line| !line.is_empty()).collect();
+        // It leaves out the spaces around a choice.
+        assert_eq!(shown[0], command.syntax().replace(" | ", "|"), "{text}");
+        assert_eq!(shown[1], format!("summary: {}", command.summary.to_str().unwrap()), "{text}");
+    }
 }
