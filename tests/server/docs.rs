@@ -2,7 +2,7 @@
 //!
 //! A block marked `redis` is a session of redis-cli: a prompt and a command, then the reply, with a
 //! remark behind two spaces or more. Lines of a block marked `sh` that begin with `redis-cli` are
-//! commands too.
+//! commands too. Blocks marked `http` are answers that follow from the replies before them.
 
 use std::collections::BTreeSet;
 use std::fs;
