@@ -6,6 +6,10 @@ use crate::wire::{Reply, Wire, encode_lines};
 /// An hour, within which no run ends.
 const HOUR_MS: u64 = 3_600_000;
 
+/// The longest window. A counter's begins at multiples of its length: of this one, its half and its
+/// quarter the next is in 2027, so no run meets one.
+const LONGEST_MS: u64 = 3650 * 24 * HOUR_MS;
+
 /// A limit that no run reaches.
 const NEVER: u64 = 1_000_000_000;
 
@@ -189,7 +193,7 @@ pub const ROOM: Workload = Workload {
 /// Counted by one limiter, by the server's clock.
 pub const COUNTED: Workload = Workload {
     name: "admitted",
-    windows: &[(HOUR_MS, NEVER)],
+    windows: &[(LONGEST_MS, NEVER)],
     cost: 1,
     precision_ms: None,
     allowed: true,
@@ -199,16 +203,21 @@ pub const COUNTED: Workload = Workload {
     options: &[],
 };
 
-/// The same, with two longer windows in the call.
+/// The same, with two shorter windows in the call.
 pub const COUNTED_THREE: Workload = Workload {
     name: "admitted, three windows",
-    windows: &[(HOUR_MS, NEVER), (24 * HOUR_MS, NEVER), (168 * HOUR_MS, NEVER)],
+    windows: &[(LONGEST_MS, NEVER), (LONGEST_MS / 2, NEVER), (LONGEST_MS / 4, NEVER)],
     ..COUNTED
 };
 
 /// Denied by one limiter.
-pub const COUNTED_OUT: Workload =
-    Workload { name: "denied", windows: &[(HOUR_MS, 100)], allowed: false, filled: 100, ..COUNTED };
+pub const COUNTED_OUT: Workload = Workload {
+    name: "denied",
+    windows: &[(LONGEST_MS, 100)],
+    allowed: false,
+    filled: 100,
+    ..COUNTED
+};
 
 /// Admitted to a thousand logs that grow all the time.
 pub const SPREAD: Workload = Workload {
