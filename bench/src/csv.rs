@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::chart;
+
 /// A table whose cells hold no commas.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
@@ -31,6 +33,12 @@ impl Table {
         fs::write(path, format!("# {}\n{lines}", self.origin))
             .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
         println!("written: {}", path.display());
+    }
+
+    /// Writes the table to that file in docs/img, and draws its picture again.
+    pub fn keep(&self, file: &str) {
+        self.write(&chart::folder().join(file));
+        chart::draw(Some(file)).expect("the picture can be drawn");
     }
 
     /// Reads the table in a file.

@@ -4,7 +4,7 @@ use redis_rl_bench::callgrind::instructions;
 use redis_rl_bench::contenders::SLIDE;
 use redis_rl_bench::csv::Table;
 use redis_rl_bench::footprint;
-use redis_rl_bench::machine::{origin, project_file};
+use redis_rl_bench::machine::origin;
 use redis_rl_bench::server::{Setup, setting};
 use redis_rl_bench::workloads::{Workload, denied_by, steady_at};
 
@@ -36,7 +36,7 @@ fn main() {
         }
     }
     if setting("ONLY").is_none() {
-        table.write(&project_file("docs/img/listpack.csv"));
+        table.keep("listpack.csv");
     }
 }
 

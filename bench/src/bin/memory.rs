@@ -4,7 +4,7 @@
 
 use redis_rl_bench::csv::Table;
 use redis_rl_bench::footprint::{ALL, Keeper, THROTTLE, bytes, bytes_of_each, encoding, fill};
-use redis_rl_bench::machine::{origin, project_file};
+use redis_rl_bench::machine::origin;
 use redis_rl_bench::server::{Server, Setup, has_redis_cell, number, setting};
 use redis_rl_bench::workloads::{SKIPLIST, UNBOUNDED};
 
@@ -20,8 +20,8 @@ fn main() {
     let capacity = capacity_table(&origin, users);
     print(&capacity);
     if setting("MOST").is_none() && setting("USERS").is_none() {
-        memory.write(&project_file("docs/img/memory.csv"));
-        capacity.write(&project_file("docs/img/capacity.csv"));
+        memory.keep("memory.csv");
+        capacity.keep("capacity.csv");
     }
 }
 

@@ -11,7 +11,7 @@ use redis_rl_bench::backlog::{self, Backlog};
 use redis_rl_bench::contenders::THROTTLE;
 use redis_rl_bench::csv::Table;
 use redis_rl_bench::goals::{self, Timing};
-use redis_rl_bench::machine::{cores, origin, project_file};
+use redis_rl_bench::machine::{cores, origin};
 use redis_rl_bench::scenarios::{self, Pair, Scenario};
 use redis_rl_bench::server::{
     Server, Setup, free_port, has_redis_cell, info_field, number, setting,
@@ -70,9 +70,9 @@ fn main() {
     }
     // Figures of a short run, or of a part, are not kept.
     if only.is_none() && setting("CALLS").is_none() {
-        timing_table(&origin, &timings).write(&project_file("docs/img/time.csv"));
-        backlog_table(&origin, &backlogs).write(&project_file("docs/img/backlog.csv"));
-        goals::table(&origin, &verdicts).write(&project_file("docs/img/goals.csv"));
+        timing_table(&origin, &timings).keep("time.csv");
+        backlog_table(&origin, &backlogs).keep("backlog.csv");
+        goals::table(&origin, &verdicts).keep("goals.csv");
     }
 }
 
