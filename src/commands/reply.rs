@@ -41,7 +41,9 @@ impl CommandError {
                  key, or delete it"
                 .into(),
             Self::OutOfMemory => "OOM command not allowed when used memory > 'maxmemory'.".into(),
-            Self::WriteFailed => "ERR the server refused a write".into(),
+            Self::WriteFailed => {
+                "ERR the server refused a write: see its log, and report it".into()
+            }
             Self::Internal => "ERR internal error: see the server's log".into(),
         }
     }

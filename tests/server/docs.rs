@@ -308,8 +308,10 @@ const WRONG_CALLS: [&str; 31] = [
 ];
 
 /// Errors that no call brings about.
-const UNSEEN: [&str; 2] =
-    ["ERR the server refused a write", "ERR internal error: see the server's log"];
+const UNSEEN: [&str; 2] = [
+    "ERR the server refused a write: see its log, and report it",
+    "ERR internal error: see the server's log",
+];
 
 /// The errors that the server answers with; a time that depends on the clock is `<that>`.
 fn errors(server: &Server) -> BTreeSet<String> {
