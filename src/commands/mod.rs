@@ -78,12 +78,13 @@ fn settle<Change>(
     context: &Context,
     key: Text,
     verdict: &Verdict,
+    out_of_memory: bool,
     change: Option<&Change>,
     apply: impl FnOnce(&Change) -> Result<(), WriteFailed>,
 ) -> Result<(), CommandError> {
     match change {
         None => drop(apply),
-        Some(_) if context.is_out_of_memory() => return Err(CommandError::OutOfMemory),
+        Some(_) if out_of_memory => return Err(CommandError::OutOfMemory),
         Some(change) => apply(change)?,
     }
     if !verdict.allowed {

@@ -18,13 +18,15 @@ impl Command for Slide {
         let key = args.key();
         let mut request = parse::request(args.behind_key(), clock_ms, parse::Syntax::Slide)?;
         request.max_entries = settings::MAX_LOG_ENTRIES.get() as u64;
+        // Asked before the key is opened, which takes some itself.
+        let out_of_memory = context.is_out_of_memory();
         let mut log = StoredLog::open(context, key)?;
         let decision = decide(&mut log, &request)?;
         if decision.clock_ahead {
             stats::count_clock_ahead(context, clock_ms);
         }
         let (verdict, change) = (decision.verdict, decision.change.as_ref());
-        settle(context, key, &verdict, change, |change| {
+        settle(context, key, &verdict, out_of_memory, change, |change| {
             stats::LOGS_DROPPED.add(change.drop_log.into());
             stats::LOGS_CAPPED.add(change.capped.into());
             stats::ENTRIES_TRIMMED.add(log.apply(change)?);

@@ -17,6 +17,8 @@ impl Command for Swc {
     fn run(context: &Context, args: Args, clock_ms: u64) -> Result<Answer, CommandError> {
         let key = args.key();
         let request = parse::request(args.behind_key(), clock_ms, parse::Syntax::Swc)?;
+        // Asked before the key is opened, which takes some itself.
+        let out_of_memory = context.is_out_of_memory();
         let stored = StoredCounters::open(context, key)?;
         let counters = stored.read()?;
         let decision = decide_counters(&counters, stored.expires_at_ms(), &request);
@@ -24,7 +26,7 @@ impl Command for Swc {
             stats::count_clock_ahead(context, clock_ms);
         }
         let (verdict, change) = (decision.verdict, decision.change.as_ref());
-        settle(context, key, &verdict, change, |change| stored.apply(change))?;
+        settle(context, key, &verdict, out_of_memory, change, |change| stored.apply(change))?;
         Ok(Answer::Verdict(verdict, request.charge))
     }
 }

@@ -57,7 +57,8 @@ impl Context {
     /// Whether the server is over `maxmemory` with nothing to evict.
     ///
     /// It evicts before each command, so what is over after that stays over, except inside a script
-    /// or a transaction: there it evicts before the first, and lets all of the rest pass.
+    /// or a transaction: there it evicts before the first, and lets all of the rest pass. It evicts no
+    /// more than it must, so what a call itself takes may be too much: it asks first of all.
     pub fn is_out_of_memory(&self) -> bool {
         // SAFETY: the context is that of the running call.
         let flags = unsafe { required(raw::RedisModule_GetContextFlags)(self.as_ptr()) } as u32;

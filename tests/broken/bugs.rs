@@ -180,8 +180,8 @@ pub const BUGS: [Bug; 26] = [
     },
     Bug {
         name: "a charge needs no memory",
-        file: "src/commands/mod.rs",
-        right: "context.is_out_of_memory()",
+        file: "src/redis/context.rs",
+        right: "has(raw::REDISMODULE_CTX_FLAGS_OOM) && !may_evict_after",
         wrong: "false",
         caught_by: Server("memory::"),
     },

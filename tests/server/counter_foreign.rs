@@ -340,3 +340,17 @@ fn a_hash_that_has_shrunk_is_refused_and_not_walked() {
     server.does("DEL k");
     assert_eq!(server.swc("k 60s 5 AT 970000")[2], 4);
 }
+
+#[test]
+fn a_hash_that_held_thousands_of_others_is_read() {
+    let server = Server::start();
+    server.swc("k 60s 5 AT 970000");
+    let script = "for i = 1, 5000 do redis.call('HSET', KEYS[1], i, 1) end \
+                  for i = 1, 5000 do redis.call('HDEL', KEYS[1], i) end";
+    server.args::<redis::Value>(&["EVAL", script, "1", "k"]);
+    assert_eq!(server.run::<u64>("HLEN k"), 3);
+    for (call, remaining) in [("k 60s 5 AT 970000", 3), ("k 60s 5 1h 9 AT 970000", 2)] {
+        assert_eq!(server.swc(call)[2], remaining, "{call}");
+    }
+    assert_eq!(server.refund("k 1 AT 970000"), 1);
+}

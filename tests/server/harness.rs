@@ -253,10 +253,8 @@ impl Process {
             if self.child.try_wait().unwrap().is_some() {
                 return false;
             }
-            if let Some(client) = Client::try_connect(dir)
-                && client.try_run("PING").is_ok()
-            {
-                let answering: u32 = client.info("process_id").parse().unwrap();
+            if answers(dir) {
+                let answering: u32 = Client::connect(dir).info("process_id").parse().unwrap();
                 assert_eq!(answering, self.child.id(), "another server answers on this socket");
                 return true;
             }
@@ -286,6 +284,12 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Whether a server answers on the socket there. One that gives up takes connections before it does.
+fn answers(dir: &Path) -> bool {
+    open_connection(dir)
+        .is_ok_and(|mut connection| redis::cmd("PING").exec(&mut connection).is_ok())
 }
 
 /// Waits until `condition` holds; fails the test when it does not come true.

@@ -111,6 +111,8 @@ fn where_there_is_something_to_evict_requests_are_admitted() {
     }
     let used: i64 = server.info("used_memory").parse().unwrap();
     server.does("CONFIG SET maxmemory-policy allkeys-random");
+    // It may take its time: else a server that is slow goes on to the command before it is done.
+    server.does("CONFIG SET maxmemory-eviction-tenacity 100");
     server.does(&format!("CONFIG SET maxmemory {}", used - 1_000_000));
     for i in 0..100 {
         server.does(&format!("SET more{i} {value}"));

@@ -5,10 +5,11 @@ use crate::limiter::{Counter, Counters, MAX_WINDOWS};
 use crate::redis::{Context, Key, Kind, Text};
 use crate::store::WrongType;
 
-/// Steps of a scan that a hash of ours may take: it never has more than 48 fields, while a call adds
-/// eight windows before it removes eight others, and so a table of at most 64 places, and a second one
-/// while it grows or shrinks.
-const MAX_SCAN_STEPS: usize = 256;
+/// Steps of a scan that a hash of ours may take. It never has more than 48 fields, while a call adds
+/// eight windows before it removes eight others, and so a table of at most 64 places, a step each. One
+/// into which somebody put thousands of others, and took them out again, has a larger table until the
+/// server shrinks it: that is walked, and one of a million places is not.
+const MAX_SCAN_STEPS: usize = 16_384;
 
 /// Fields of as many windows as a limiter has.
 const MAX_FIELDS: u64 = (MAX_WINDOWS * FIELDS) as u64;
