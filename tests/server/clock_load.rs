@@ -215,6 +215,8 @@ fn while_a_script_runs() {
 #[test]
 fn at_the_ends_of_time() {
     const LATEST_MS: i64 = 1 << 52;
+    /// The last hour of microseconds is left out: Valkey adds what has gone by to the time that it read.
+    const LAST_MS: i64 = i64::MAX / 1_000 - 3_600_000;
     let clock = Clock::frozen();
     let server = clock.server();
     let times = [
@@ -227,7 +229,7 @@ fn at_the_ends_of_time() {
         LATEST_MS,
         LATEST_MS + 1,
         1 << 53,
-        i64::MAX / 1_000,
+        LAST_MS,
     ];
     for (number, at_ms) in times.into_iter().enumerate() {
         clock.freeze_at(at_ms);
