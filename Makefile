@@ -28,6 +28,9 @@ DIST_DIR ?= $(CARGO_TARGET_DIR)/dist
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 LIBRARY = $(CARGO_TARGET_DIR)/release/librl.so
 
+# What tests and benchmarks load, and into which server.
+ON_SERVER = RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)"
+
 .DEFAULT_GOAL = build
 # Cargo uses all cores by itself.
 .NOTPARALLEL:
@@ -48,7 +51,7 @@ run: ## install what is missing, build, start a server with the module (PORT= RE
 # The tests load the release build, the file that users load. What they link themselves is built
 # again, with overflow checks.
 test: setup build ## install what is missing, build, run every test (REDIS_SERVER=)
-	RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" \
+	$(ON_SERVER) \
 	    cargo test --locked --no-fail-fast
 
 test-matrix: setup build ## the tests of the server with each of many servers, and a table (SERVERS=)
@@ -66,7 +69,7 @@ full: test ## the same with many more random cases; takes long
 
 fuzz: export RL_FUZZ_CALLS ?= 10000000
 fuzz: setup build fuzz-pure ## both kinds: then send millions of hostile calls to a server (RL_SEED=)
-	RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" \
+	$(ON_SERVER) \
 	    cargo test --locked --test server hostile -- --nocapture
 
 fuzz-pure: export FUZZ_SECONDS ?= 300
@@ -91,7 +94,7 @@ miri: ## run the pure tests under Miri, with a nightly Rust that has it; takes l
 test-examples: setup build ## start each program in examples/, and call it over HTTP (ONLY=Python)
 	@scripts/setup.sh fastapi express go
 	cargo fmt --check --manifest-path examples/rust/Cargo.toml
-	RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" python3 examples/test.py $(ONLY)
+	$(ON_SERVER) python3 examples/test.py $(ONLY)
 
 setup: ## install what building, running and testing need, if it is missing
 	@scripts/setup.sh cc libclang server redis-py
@@ -101,11 +104,11 @@ setup: ## install what building, running and testing need, if it is missing
 bench-test: setup build ## check and test the benchmarks' own code
 	cargo fmt --check --manifest-path bench/Cargo.toml
 	cargo clippy --locked --all-targets --manifest-path bench/Cargo.toml -- -D warnings
-	RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" \
+	$(ON_SERVER) \
 	    cargo test --locked --manifest-path bench/Cargo.toml
 
 # The contenders run in the release build's server. REDIS_CELL= names the library of redis-cell.
-BENCH = RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)" \
+BENCH = $(ON_SERVER) \
     cargo run --quiet --release --locked --manifest-path bench/Cargo.toml --bin
 
 bench: setup build ## time the contenders side by side, in some ten minutes (ROUNDS= CALLS= ONLY=scenario)

@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::contenders::{Contender, LUA_LOG, SLIDE};
 use crate::server::Setup;
 use crate::wire::{Wire, encode_lines};
-use crate::workloads::{Run, UNBOUNDED, steady_at};
+use crate::workloads::{Run, SKIPLIST, UNBOUNDED, steady_at};
 
 /// How often each is tried.
 const TRIALS: u64 = 5;
@@ -28,6 +28,11 @@ impl Backlog {
     pub fn smallest_us(&self) -> f64 {
         self.worst_us[0]
     }
+
+    /// The worst of the trials.
+    pub fn largest_us(&self) -> f64 {
+        *self.worst_us.last().expect("there were trials")
+    }
 }
 
 /// Lets logs of so many entries leave, and asks for each again.
@@ -36,7 +41,7 @@ pub fn measure(entries: u64) -> Vec<Backlog> {
 }
 
 fn measure_one(contender: &'static Contender, entries: u64) -> Vec<Backlog> {
-    let server = Setup::plain().option(UNBOUNDED).option("zset-max-listpack-entries 0").start();
+    let server = Setup::plain().option(UNBOUNDED).option(SKIPLIST).start();
     let mut wire = server.connect();
     // An entry every so many milliseconds, all of them in the window.
     let workload = steady_at(entries);

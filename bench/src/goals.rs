@@ -48,6 +48,13 @@ pub struct Verdict {
     pub met: bool,
 }
 
+impl Verdict {
+    /// Whether the goal is met, in a word.
+    pub fn word(&self) -> &'static str {
+        if self.met { "met" } else { "missed" }
+    }
+}
+
 /// The goals whose figures are there, each judged.
 pub fn judge(timings: &[Timing], backlogs: &[Backlog]) -> Vec<Verdict> {
     let multiples = MULTIPLES.iter().flat_map(|(ours, most, theirs)| {
@@ -113,8 +120,7 @@ fn shown(place: &Place) -> String {
 pub fn table(origin: &str, verdicts: &[Verdict]) -> Table {
     let mut table = Table::new(origin, &["goal", "measured", "verdict"]);
     for verdict in verdicts {
-        let word = if verdict.met { "met" } else { "missed" };
-        table.row(&[&verdict.goal, &verdict.measured, word]);
+        table.row(&[&verdict.goal, &verdict.measured, verdict.word()]);
     }
     table
 }

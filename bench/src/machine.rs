@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::server;
-use crate::wire::Wire;
+use crate::server::{self, Setup};
 
-/// The server's version and the machine, in one line.
-pub fn origin(wire: &mut Wire) -> String {
-    format!("{}, {} cores of {}", server::version(wire), cores(), processor())
+/// The version of the server that is measured, and the machine, in one line.
+pub fn origin() -> String {
+    let server = Setup::plain().start();
+    let version = server::version(&mut server.connect());
+    format!("{version}, {} cores of {}", cores(), processor())
 }
 
 /// The cores of the machine, whichever of them this process may use.

@@ -165,9 +165,9 @@ pub fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
 }
 
-/// Whether redis-cell's library is given, so that its command can be measured.
-pub fn has_redis_cell() -> bool {
-    setting("REDIS_CELL").is_some()
+/// Whether the server has what a contender of this name needs: for redis-cell's, that its library is given.
+pub fn has(contender: &str) -> bool {
+    contender != "CL.THROTTLE" || setting("REDIS_CELL").is_some()
 }
 
 /// A setting out of the environment; an empty one is none.

@@ -38,6 +38,13 @@ fn written(done: bool) -> Result<(), WriteFailed> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongType;
 
+/// Opens the key at `name`, which holds nothing or that kind, to look at it and perhaps to change it.
+fn open_as<'a>(context: &'a Context, name: Text<'a>, kind: Kind) -> Result<Key<'a>, WrongType> {
+    let key = Key::open_to_write(context, name);
+    let is_right = [Kind::Empty, kind].contains(&key.kind());
+    if is_right { Ok(key) } else { Err(WrongType) }
+}
+
 impl<'a> Stored<'a> {
     /// Opens the limiter at `name` to look at it.
     pub fn look(context: &'a Context, name: Text<'a>) -> Self {

@@ -13,7 +13,7 @@ use redis_rl_bench::callgrind::instructions;
 use redis_rl_bench::contenders::*;
 use redis_rl_bench::csv::Table;
 use redis_rl_bench::machine::{origin, project_file};
-use redis_rl_bench::server::{Setup, has_redis_cell, setting};
+use redis_rl_bench::server::{self, setting};
 use redis_rl_bench::workloads::*;
 
 /// A run of the first length is subtracted from one of the second: what is left is the calls between.
@@ -93,7 +93,7 @@ const ROWS: &[Row] = &[
 ];
 
 const fn floor(contender: &'static Contender, workload: &'static Workload) -> Row {
-    Row { contender, workload, target: Target::None, gated: true }
+    ours(contender, workload, Target::None)
 }
 
 const fn ours(contender: &'static Contender, workload: &'static Workload, target: Target) -> Row {
@@ -101,28 +101,28 @@ const fn ours(contender: &'static Contender, workload: &'static Workload, target
 }
 
 const fn other(contender: &'static Contender, workload: &'static Workload) -> Row {
-    Row { contender, workload, target: Target::None, gated: false }
+    Row { gated: false, ..ours(contender, workload, Target::None) }
 }
 
 fn main() -> ExitCode {
     let rows = rows_asked_for();
-    let origin = origin(&mut Setup::plain().start().connect());
+    let origin = origin();
     println!("{origin}");
     let measured = measure_all(&rows);
     report(&rows, &measured);
     let named: Vec<_> = rows.iter().map(|row| row.name()).zip(measured.clone()).collect();
     let gated = rows.iter().zip(&named).filter(|(row, _)| row.gated);
     let gated: Vec<_> = gated.map(|(_, named)| named.clone()).collect();
-    let server = origin.split(',').next().unwrap();
+    let version = origin.split(',').next().unwrap();
     if setting("ONLY").is_none() && setting("GATE").is_none() {
         write_csv(&origin, &rows, &measured);
     }
     if setting("BASELINE").as_deref() == Some("write") {
         assert_eq!(setting("ONLY"), None, "a baseline has every row");
-        baseline::table(server, &gated).write(&baseline_file());
+        baseline::table(version, &gated).write(&baseline_file());
         return ExitCode::SUCCESS;
     }
-    gate(server, &gated)
+    gate(version, &gated)
 }
 
 /// Compares with the committed baseline, and says what is worse.
@@ -148,7 +148,7 @@ fn rows_asked_for() -> Vec<&'static Row> {
     let only = setting("ONLY").unwrap_or_default();
     let gate = setting("GATE").is_some();
     let asked = |row: &&Row| row.name().contains(&only) && (row.gated || !gate);
-    let known = |row: &&Row| row.contender.name != THROTTLE.name || has_redis_cell();
+    let known = |row: &&Row| server::has(row.contender.name);
     let asked_for: Vec<&Row> = ROWS.iter().filter(asked).filter(known).collect();
     assert!(!asked_for.is_empty(), "no row's name contains {only:?}");
     let bases: Vec<String> = asked_for

@@ -15,7 +15,7 @@ const SIZES: [u64; 7] = [8, 16, 32, 64, 128, 256, 512];
 const LENGTHS: [u64; 2] = [600, 2600];
 
 fn main() {
-    let origin = origin(&mut Setup::plain().start().connect());
+    let origin = origin();
     println!("{origin}");
     println!("entries encoding  steady  denied  bytes per entry");
     let columns = ["entries", "encoding", "steady", "denied", "bytes_per_entry"];

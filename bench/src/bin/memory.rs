@@ -3,9 +3,9 @@
 //! `MOST=` is the number of requests up to which it goes, `USERS=` how many stand for a million.
 
 use redis_rl_bench::csv::Table;
-use redis_rl_bench::footprint::{ALL, Keeper, THROTTLE, bytes, bytes_of_each, encoding, fill};
+use redis_rl_bench::footprint::{ALL, Keeper, bytes, bytes_of_each, encoding, fill};
 use redis_rl_bench::machine::origin;
-use redis_rl_bench::server::{Server, Setup, has_redis_cell, number, setting};
+use redis_rl_bench::server::{self, Server, Setup, number, setting};
 use redis_rl_bench::workloads::{SKIPLIST, UNBOUNDED};
 
 /// The requests a minute that each of them may make, and does.
@@ -13,7 +13,7 @@ const RATES: [u64; 3] = [10, 100, 1000];
 
 fn main() {
     let (most, users) = (number("MOST", 1_000_000), number("USERS", 10_000));
-    let origin = origin(&mut Setup::plain().start().connect());
+    let origin = origin();
     println!("{origin}");
     let memory = memory_table(&origin, most);
     print(&memory);
@@ -26,7 +26,7 @@ fn main() {
 }
 
 fn keepers() -> impl Iterator<Item = &'static Keeper> {
-    ALL.into_iter().filter(|keeper| keeper.name != THROTTLE.name || has_redis_cell())
+    ALL.into_iter().filter(|keeper| server::has(keeper.name))
 }
 
 /// The memory of one key, as it is stored by default, and as a skiplist where that is something else.

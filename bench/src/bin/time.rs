@@ -2,20 +2,16 @@
 //!
 //! `ROUNDS=` and `CALLS=` say how often and how much, `ONLY=` takes the scenarios whose name contains it.
 
-use std::ops::Range;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use redis_rl_bench::backlog::{self, Backlog};
-use redis_rl_bench::contenders::THROTTLE;
 use redis_rl_bench::csv::Table;
 use redis_rl_bench::goals::{self, Timing};
 use redis_rl_bench::machine::{cores, origin};
 use redis_rl_bench::scenarios::{self, Pair, Scenario};
-use redis_rl_bench::server::{
-    Server, Setup, free_port, has_redis_cell, info_field, number, setting,
-};
+use redis_rl_bench::server::{self, Server, Setup, free_port, info_field, number, setting};
 use redis_rl_bench::timing::{Sample, median, round};
 use redis_rl_bench::wire::Wire;
 use redis_rl_bench::workloads::Run;
@@ -55,7 +51,7 @@ fn main() {
     let amount = Amount::from_settings();
     let only = setting("ONLY");
     pin_the_load();
-    let origin = origin(&mut Setup::plain().start().connect());
+    let origin = origin();
     println!("{origin}; the median of {} rounds", amount.rounds);
     let chosen = scenarios::all().into_iter();
     let chosen = chosen.filter(|it| only.as_deref().is_none_or(|only| it.name.contains(only)));
@@ -65,8 +61,7 @@ fn main() {
     report_backlogs(&backlogs);
     let verdicts = goals::judge(&timings, &backlogs);
     for verdict in &verdicts {
-        let word = if verdict.met { "met" } else { "missed" };
-        println!("goal: {}: {}: {word}", verdict.goal, verdict.measured);
+        println!("goal: {}: {}: {}", verdict.goal, verdict.measured, verdict.word());
     }
     // Figures of a short run, or of a part, are not kept.
     if only.is_none() && setting("CALLS").is_none() {
@@ -78,8 +73,7 @@ fn main() {
 
 /// Times the contenders of a scenario in turns, so that a slow moment of the machine hits all of them.
 fn time_scenario(scenario: &Scenario, amount: Amount) -> Vec<Timing> {
-    let pairs =
-        scenario.pairs.iter().filter(|pair| pair.0.name != THROTTLE.name || has_redis_cell());
+    let pairs = scenario.pairs.iter().filter(|pair| server::has(pair.0.name));
     let calls = amount.in_all(scenario);
     let mut lanes: Vec<Lane> = pairs.map(|pair| Lane::prepare(scenario, pair, calls)).collect();
     let mut timings = Vec::new();
@@ -137,9 +131,9 @@ impl Lane<'_> {
     }
 
     fn round(&mut self, calls: u64, pipeline: u64) -> Sample {
-        let Range { start, end } = self.next..self.next + calls;
-        self.next = end;
-        round(&self.run, start, calls, pipeline, &mut self.wire)
+        let first = self.next;
+        self.next += calls;
+        round(&self.run, first, calls, pipeline, &mut self.wire)
     }
 
     fn timing(&self, scenario: &Scenario, pipeline: u64, samples: &[Sample]) -> Timing {
@@ -226,7 +220,7 @@ fn timing_table(origin: &str, timings: &[Timing]) -> Table {
 fn report_backlogs(backlogs: &[Backlog]) {
     println!("\nthe slowest call on a backlog: the smallest of the trials and the largest, in us");
     for backlog in backlogs {
-        let (least, most) = (backlog.smallest_us(), backlog.worst_us.last().unwrap());
+        let (least, most) = (backlog.smallest_us(), backlog.largest_us());
         println!(
             "{least:>10.0} {most:>10.0}  {} when {} had left",
             backlog.contender, backlog.left
@@ -238,7 +232,7 @@ fn backlog_table(origin: &str, backlogs: &[Backlog]) -> Table {
     let mut table = Table::new(origin, &["contender", "left", "least_us", "most_us"]);
     for backlog in backlogs {
         let least = format!("{:.0}", backlog.smallest_us());
-        let most = format!("{:.0}", backlog.worst_us.last().unwrap());
+        let most = format!("{:.0}", backlog.largest_us());
         table.row(&[backlog.contender, backlog.left, &least, &most]);
     }
     table

@@ -3,7 +3,7 @@
 use super::field::{self, FIELDS};
 use crate::limiter::{Counter, Counters, MAX_WINDOWS};
 use crate::redis::{Context, Key, Kind, Text};
-use crate::store::WrongType;
+use crate::store::{WrongType, open_as};
 
 /// Steps of a scan that a hash of ours may take. It never has more than 48 fields, while a call adds
 /// eight windows before it removes eight others, and so a table of at most 64 places, a step each. One
@@ -27,11 +27,7 @@ impl<'a> StoredCounters<'a> {
     /// # Errors
     /// [`WrongType`] if the key holds anything else.
     pub fn open(context: &'a Context, name: Text<'a>) -> Result<Self, WrongType> {
-        let key = Key::open_to_write(context, name);
-        match key.kind() {
-            Kind::Empty | Kind::Hash => Ok(Self(key)),
-            Kind::SortedSet | Kind::Other => Err(WrongType),
-        }
+        open_as(context, name, Kind::Hash).map(Self)
     }
 
     /// The counters in a hash.

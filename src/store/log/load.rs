@@ -3,7 +3,7 @@
 use super::member;
 use crate::limiter::{Entry, Log, LogError};
 use crate::redis::{Context, Key, Kind, OwnedText, Text};
-use crate::store::WrongType;
+use crate::store::{WrongType, open_as};
 use std::iter;
 
 /// The log at an open key. One that holds nothing is an empty log.
@@ -15,11 +15,7 @@ impl<'a> StoredLog<'a> {
     /// # Errors
     /// [`WrongType`] if the key holds anything else.
     pub fn open(context: &'a Context, name: Text<'a>) -> Result<Self, WrongType> {
-        let key = Key::open_to_write(context, name);
-        match key.kind() {
-            Kind::Empty | Kind::SortedSet => Ok(Self(key)),
-            Kind::Hash | Kind::Other => Err(WrongType),
-        }
+        open_as(context, name, Kind::SortedSet).map(Self)
     }
 
     /// The log in a sorted set.
