@@ -10,6 +10,7 @@ mod canary;
 mod counter_memory;
 mod counters;
 mod exhaustive;
+mod looks;
 mod memory;
 mod promises;
 mod properties;
