@@ -36,7 +36,7 @@ ON_SERVER = RL_MODULE="$$(realpath "$(LIBRARY)")" REDIS_SERVER="$(REDIS_SERVER)"
 .NOTPARALLEL:
 .PHONY: build run test test-matrix test-topologies full fuzz fuzz-pure sanitize miri test-examples setup \
         bench-test bench bench-instructions bench-baseline bench-listpack bench-memory accuracy charts \
-        install uninstall dist demo fmt lint clean help
+        install uninstall dist demo fmt lint deny clean help
 
 # --- Build, run, test ---------------------------------------------------------
 
@@ -174,6 +174,14 @@ lint: ## check format and lints as CI does
 	cargo fmt --check
 	@scripts/setup.sh cc libclang
 	cargo clippy --locked --all-targets -- -D warnings
+
+# Every crate of the repository has a graph of its own. CHECKS="licenses bans sources" needs no network
+# once the crates are there.
+deny: ## look up licences, sources and known flaws of dependencies: needs cargo-deny, network (CHECKS=)
+	@cargo deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing, so nothing was checked:" \
+	    "cargo install --locked cargo-deny" >&2; exit 1; }
+	@for crate in . bench fuzz examples/rust; do echo "$$crate:" && \
+	    cargo deny --locked --config deny.toml --manifest-path $$crate/Cargo.toml check $(CHECKS) || exit 1; done
 
 clean: ## remove all that was built, and the data of `make run`
 	cargo clean
