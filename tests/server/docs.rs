@@ -17,7 +17,7 @@ use crate::harness::Server;
 const PROMPT: &str = "127.0.0.1:6379> ";
 
 /// The pages that link to others.
-const LINKING: [&str; 8] = [
+const LINKING: [&str; 9] = [
     "README.md",
     "docs/CHOOSING.md",
     "docs/COMMANDS.md",
@@ -26,6 +26,7 @@ const LINKING: [&str; 8] = [
     "docs/MIGRATING.md",
     "docs/OPERATIONS.md",
     "docs/REDIS-CLI.md",
+    "docs/SECURITY.md",
 ];
 
 /// The text of a page.
@@ -123,6 +124,11 @@ fn the_page_on_http_shows_what_the_server_answers() {
 #[test]
 fn the_page_on_failures_shows_what_the_server_answers() {
     answers_as_shown("docs/FAILURE.md", 11);
+}
+
+#[test]
+fn the_page_on_security_shows_what_the_server_answers() {
+    answers_as_shown("docs/SECURITY.md", 4);
 }
 
 #[test]

@@ -70,6 +70,7 @@ mod replication;
 mod replies;
 mod rights;
 mod scripting;
+mod security;
 mod settings;
 mod side_effects;
 mod stored_form;

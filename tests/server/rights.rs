@@ -1,7 +1,10 @@
-//! ACL users with the least rights that should work, and with just less.
+//! ACL users with the least rights that should work, and with just less; and those of docs/SECURITY.md.
+
+use redis::{FromRedisValue, Value};
 
 use crate::docs::page;
 use crate::harness::{Server, server_is_at_least};
+use crate::wire::Wire;
 
 /// A call, and the least rights that it needs: to run the command, and to its key.
 struct Least {
@@ -153,5 +156,158 @@ fn categories_give_and_take() {
             let check = if given_too { may_not } else { may };
             check(&server, &format!("~* +@all -{}", &given[1..]), call);
         }
+    }
+}
+
+#[test]
+fn a_script_and_a_transaction_have_the_rights_of_their_caller() {
+    let server = server();
+    let script = |key: &str| format!("return(redis.call('RL.SLIDE',{key},'60s','5'))");
+    let declared = format!("EVAL {} 1 rl:new", script("KEYS[1]"));
+    let refused = |rights: &str, call: &str| {
+        let answer = answer(&server, rights, call);
+        assert!(answer.starts_with('-'), "{call} with {rights}: {answer}");
+        assert_eq!(server.run::<i64>("DBSIZE"), 2, "{call} with {rights} changes nothing");
+    };
+    refused("+eval ~rl:*", &declared);
+    refused("+eval +rl.slide ~other", &declared);
+    refused("+eval +rl.slide ~rl:*", &format!("EVAL {} 0", script("'other'")));
+    may(&server, "+eval +rl.slide ~rl:*", &declared);
+
+    answer(&server, "+multi +exec +rl.slide ~rl:*", "PING");
+    let mut wire = server.wire();
+    for (line, start) in [
+        ("AUTH u any", "+OK"),
+        ("MULTI", "+OK"),
+        ("RL.SLIDE other 60s 5", "-NOPERM"),
+        ("RL.SLIDE rl:other 60s 5", "+QUEUED"),
+        ("EXEC", "-EXECABORT"),
+    ] {
+        let answer = wire.ask(line);
+        assert!(answer.starts_with(start), "{line}: {answer}");
+    }
+    assert_eq!(server.run::<i64>("EXISTS rl:other"), 0);
+}
+
+// --- The users of docs/SECURITY.md -----------------------------------------------------------------
+
+/// A user that the page makes.
+struct User {
+    /// Behind `ACL SETUSER`.
+    words: Vec<String>,
+}
+
+impl User {
+    fn all_of_the_page() -> Vec<User> {
+        let page = page("docs/SECURITY.md");
+        let lines = page.lines().filter_map(|line| line.split_once("> ACL SETUSER "));
+        let words = |line: &str| line.split(' ').map(String::from).collect();
+        let users: Vec<User> = lines.map(|(_, line)| User { words: words(line) }).collect();
+        let holders = |command| {
+            users.iter().filter(|user| user.has(command)).map(User::name).collect::<Vec<_>>()
+        };
+        assert_eq!(holders("rl.slide"), ["service", "billing"]);
+        assert_eq!(holders("rl.swc"), ["service", "billing"]);
+        assert_eq!(holders("rl.peek"), ["service", "billing", "dashboard"]);
+        assert_eq!(holders("rl.refund"), ["billing"]);
+        assert_eq!(holders("rl.denied"), ["operator"]);
+        users
+    }
+
+    fn name(&self) -> &str {
+        &self.words[0]
+    }
+
+    fn has(&self, command: &str) -> bool {
+        self.words.iter().any(|word| word.strip_prefix('+') == Some(command))
+    }
+
+    /// A connection of the user, whom the server then has.
+    fn log_in(&self, server: &Server) -> Wire {
+        server.does(&format!("ACL SETUSER {}", self.words.join(" ")));
+        let password = self.words.iter().find_map(|word| word.strip_prefix('>'));
+        let mut wire = server.wire();
+        let answer = wire.ask(&format!("AUTH {} {}", self.name(), password.unwrap()));
+        assert_eq!(answer, "+OK\r\n");
+        wire
+    }
+}
+
+/// A command or subcommand of the server: the words of its name, and how many a call has at least.
+struct Known {
+    name: Vec<String>,
+    least_words: usize,
+}
+
+impl Known {
+    /// All that the server lets nobody run without the right to it.
+    fn all(server: &Server) -> Vec<Known> {
+        let mut all = Vec::new();
+        for info in server.run::<Vec<Value>>("COMMAND") {
+            Known::collect(info, &mut all);
+        }
+        all
+    }
+
+    /// Adds the command of an element of `COMMAND`, or its subcommands, which stand last in it.
+    fn collect(info: Value, all: &mut Vec<Known>) {
+        let parts: Vec<Value> = read(info);
+        let name: String = read(parts[0].clone());
+        let flags: Vec<String> = read(parts[2].clone());
+        let subcommands = parts.get(9).map_or(Vec::new(), |value| read(value.clone()));
+        if subcommands.is_empty() && !flags.iter().any(|flag| flag == "no_auth") {
+            let least_words = read::<i64>(parts[1].clone()).unsigned_abs() as usize;
+            all.push(Known { name: name.split('|').map(String::from).collect(), least_words });
+        }
+        subcommands.into_iter().for_each(|info| Known::collect(info, all));
+    }
+
+    /// A call, with words that are keys within the rights of the users.
+    fn call(&self) -> Vec<String> {
+        let mut words = self.name.clone();
+        words.resize(words.len().max(self.least_words), "rl:x".into());
+        words
+    }
+}
+
+fn read<T: FromRedisValue>(value: Value) -> T {
+    redis::from_redis_value(value).expect("COMMAND has this part")
+}
+
+#[test]
+fn the_users_of_the_page_may_run_no_other_command() {
+    let server = server();
+    let known = Known::all(&server);
+    assert!(known.len() > 200, "only {} commands were found", known.len());
+    for user in User::all_of_the_page() {
+        let mut wire = user.log_in(&server);
+        let others = known.iter().filter(|command| !user.has(&command.name.join("|")));
+        for call in others.map(Known::call) {
+            let answer = wire.ask_args(&call);
+            // EXEC says so behind a code of its own.
+            let is_refused = answer.starts_with('-') && answer.contains("NOPERM ");
+            assert!(is_refused, "{}: {call:?}: {answer}", user.name());
+        }
+    }
+}
+
+#[test]
+fn the_users_of_the_page_may_call_what_they_are_for_on_their_own_keys() {
+    let server = server();
+    for user in User::all_of_the_page() {
+        let mut wire = user.log_in(&server);
+        for Least { call, command, key } in LEAST {
+            let answer = wire.ask(call);
+            let may = user.has(&command[1..]);
+            assert_eq!(!answer.starts_with("-NOPERM"), may, "{}: {call}: {answer}", user.name());
+            assert!(!may || answer.starts_with(['*', ':']), "{}: {call}: {answer}", user.name());
+            if !key.is_empty() {
+                let elsewhere = call.replace("rl:", "session:");
+                let answer = wire.ask(&elsewhere);
+                assert!(answer.starts_with("-NOPERM"), "{}: {elsewhere}: {answer}", user.name());
+            }
+        }
+        let is_told = wire.ask("INFO rl").starts_with('$');
+        assert_eq!(is_told, user.has("info"), "{}", user.name());
     }
 }

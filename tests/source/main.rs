@@ -1,5 +1,7 @@
 //! Rules of the source that no compiler knows, held by reading it.
 
+mod security;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
