@@ -1,231 +1,56 @@
 //! The server is killed in the middle of its work, and started again: what it has answered is so.
 //!
-//! Several clients ask, each for limiters of its own, so that a model can be fed with the calls of one
-//! client in their order. At most one call of each was under way when the server died: it may be there
-//! or not.
+//! At most one call of each client was under way when the server died: it may be there or not.
 
+use std::fs;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use redis::Value;
-
-use crate::client::{Client, six_fields};
 use crate::clock::{Clock, HOUR_MS, MINUTE_MS, START_MS};
 use crate::harness::{Server, Setup, wait_until};
+use crate::load::{Asked, CLIENTS, Load, Progress, Stored, answer_of, connections, stored_entry};
 use crate::model::{Call, Charged, CounterModel, Model};
 use crate::random::Random;
-
-const CLIENTS: usize = 3;
-
-/// Far more calls than a test waits for: the load ends even if nobody kills the server.
-const MOST_CALLS: usize = 1_000_000;
-
-// --- The load --------------------------------------------------------------------------------------
-
-/// One call, as the models take it.
-enum Request {
-    Log(Call),
-    CoarseLog(Call),
-    Counters(Call),
-    LogRefund(u64),
-    CountersRefund { units: u64, at_ms: u64 },
-}
-
-/// The calls of one client: the same ones in the same order whenever they are asked for.
-struct Calls {
-    client: usize,
-    clock_ms: u64,
-    at_ms: u64,
-    random: Random,
-}
-
-impl Calls {
-    fn of(client: usize, clock_ms: u64) -> Calls {
-        let random = Random(Random::seeded().below(1 << 32) + client as u64);
-        Calls { client, clock_ms, at_ms: clock_ms, random }
-    }
-
-    /// The next call: as it is sent, and as the models take it.
-    fn next(&mut self) -> (String, Request) {
-        const HOUR: (u64, u64) = (HOUR_MS as u64, 30);
-        const TICK_MS: u64 = 5 * MINUTE_MS as u64;
-        const MINUTES: (u64, u64) = (10 * MINUTE_MS as u64, 15);
-        // The windows pass by the times of the calls, and far behind them by the server's clock.
-        self.at_ms += self.random.below(2 * MINUTE_MS as u64);
-        let (client, at_ms) = (self.client, self.at_ms);
-        let cost = 1 + self.random.below(4);
-        let force = self.random.below(20) == 0;
-        let call = |windows: &[(u64, u64)], now_ms| Call {
-            cost,
-            force,
-            clock_ms: self.clock_ms,
-            ..Call::new(windows, now_ms)
-        };
-        // What a tick rounds up would count in the expiry, beside what passes by the server's clock.
-        let tick_ms = at_ms.next_multiple_of(TICK_MS);
-        let charge = format!("COST {cost} {}", if force { "FORCE" } else { "" });
-        match self.random.below(10) {
-            0 => (format!("RL.REFUND log:{client} {cost} AT {at_ms}"), Request::LogRefund(cost)),
-            1 => (
-                format!("RL.REFUND counters:{client} {cost} AT {at_ms}"),
-                Request::CountersRefund { units: cost, at_ms },
-            ),
-            2..5 => (
-                format!("RL.SWC counters:{client} 1h 30 10m 15 {charge} AT {at_ms}"),
-                Request::Counters(call(&[HOUR, MINUTES], at_ms)),
-            ),
-            5..7 => (
-                format!("RL.SLIDE coarse:{client} 1h 30 PRECISION 5m {charge} AT {tick_ms}"),
-                Request::CoarseLog(Call { precision_ms: Some(TICK_MS), ..call(&[HOUR], tick_ms) }),
-            ),
-            _ => (
-                format!("RL.SLIDE log:{client} 1h 30 10m 15 {charge} AT {at_ms}"),
-                Request::Log(call(&[HOUR, MINUTES], at_ms)),
-            ),
-        }
-    }
-}
-
-/// The limiters of one client, as the models have them.
-#[derive(Default)]
-struct Limiters {
-    log: Model,
-    coarse: Model,
-    counters: CounterModel,
-}
-
-impl Limiters {
-    fn answer(&mut self, clock_ms: u64, request: &Request) -> Vec<i64> {
-        match request {
-            Request::Log(call) => self.log.slide(call).to_vec(),
-            Request::CoarseLog(call) => self.coarse.slide(call).to_vec(),
-            Request::Counters(call) => self.counters.swc(call).to_vec(),
-            Request::LogRefund(units) => vec![self.log.refund(*units) as i64],
-            Request::CountersRefund { units, at_ms } => {
-                vec![self.counters.refund(*units, *at_ms, clock_ms) as i64]
-            }
-        }
-    }
-
-    /// As a server stores them.
-    fn stored(&self) -> Stored {
-        let entry = |entry: &Charged| {
-            let total = entry.total.to_string();
-            let letter = (b'a' + total.len() as u8 - 1) as char;
-            format!("{} {letter}{total}+{}", entry.stamp_ms, entry.cost)
-        };
-        let entries = |log: &Model| log.entries.iter().map(entry).collect();
-        let counters = self.counters.stored().into_iter();
-        Stored {
-            log: entries(&self.log),
-            coarse: entries(&self.coarse),
-            counters: counters.map(|(w, s, c, p)| format!("{w} {s} {c} {p}")).collect(),
-        }
-    }
-}
-
-/// What a server holds of one client.
-#[derive(Debug, PartialEq)]
-struct Stored {
-    log: Vec<String>,
-    coarse: Vec<String>,
-    counters: Vec<String>,
-}
-
-impl Stored {
-    fn of(server: &Client, client: usize) -> Stored {
-        Stored {
-            log: server.entries(&format!("log:{client}")),
-            coarse: server.entries(&format!("coarse:{client}")),
-            counters: server.counters(&format!("counters:{client}")),
-        }
-    }
-}
-
-fn answer_of(value: Value) -> Vec<i64> {
-    match value {
-        Value::Int(units) => vec![units],
-        reply => six_fields(reply).to_vec(),
-    }
-}
-
-/// Asks until the server is gone. Each answer must be that of the models.
-fn ask_on(mut connection: redis::Connection, mut calls: Calls, answered: &AtomicUsize) {
-    let mut limiters = Limiters::default();
-    for _ in 0..MOST_CALLS {
-        let (line, request) = calls.next();
-        let mut words = line.split_ascii_whitespace();
-        let mut command = redis::cmd(words.next().unwrap());
-        match command.arg(words.collect::<Vec<_>>()).query::<Value>(&mut connection) {
-            Ok(answer) => {
-                assert_eq!(answer_of(answer), limiters.answer(calls.clock_ms, &request), "{line}");
-            }
-            Err(error) => {
-                assert!(error.is_io_error(), "{line} was answered: {error}");
-                return;
-            }
-        }
-        answered.fetch_add(1, Ordering::Relaxed);
-    }
-    panic!("the server was not killed");
-}
-
-/// How many calls of each client have been answered.
-type Answered = [AtomicUsize; CLIENTS];
-
-fn counts(answered: &Answered) -> [usize; CLIENTS] {
-    std::array::from_fn(|client| answered[client].load(Ordering::Relaxed))
-}
-
-/// Waits until each client has so many more answers.
-fn wait_for_more(answered: &Answered, more: usize) {
-    let before = counts(answered);
-    wait_until("answers", || {
-        counts(answered).iter().zip(before).all(|(now, then)| *now >= then + more)
-    });
-}
+use crate::wire::frame_of;
 
 // --- The crash -------------------------------------------------------------------------------------
 
-/// A server, what its clock said at first, and what it is started with.
+/// A server, its load, and what it is started with.
 struct Bench<'a> {
     server: Server,
-    clock_ms: u64,
+    load: Load,
     setup: &'a Setup,
 }
 
 impl Bench<'_> {
     fn start(setup: &Setup) -> Bench<'_> {
         let server = setup.clone().start();
-        let clock_ms = server.now() as u64;
-        Bench { server, clock_ms, setup }
+        let load = Load::of(&server);
+        Bench { server, load, setup }
     }
 
     /// Lets the clients ask while something is done, and then kills the server in the middle of it.
-    /// Tells what was done, and how many answers each client had.
+    /// Tells what was done, and what each client was told.
     fn kill_under_load<T>(
         &mut self,
-        meanwhile: impl FnOnce(&Server, &Answered) -> T,
-    ) -> (T, [usize; CLIENTS]) {
-        let answered = Answered::default();
-        let done = thread::scope(|scope| {
-            for (client, answered) in answered.iter().enumerate() {
-                let calls = Calls::of(client, self.clock_ms);
-                let connection = self.server.plain_connection();
-                scope.spawn(move || ask_on(connection, calls, answered));
-            }
-            let done = meanwhile(&self.server, &answered);
+        meanwhile: impl FnOnce(&Server, &Progress) -> T,
+    ) -> (T, [Asked; CLIENTS]) {
+        self.load.during(connections(&self.server), |progress| {
+            let done = meanwhile(&self.server, progress);
             self.server.restart(self.setup.clone().without_module());
             done
-        });
-        (done, counts(&answered))
+        })
     }
 
     /// Fails unless the server has each client's limiters as they are after a number of its calls that
     /// is in its range. Then it is started again with the module, and the limiters go on from there.
     /// Tells those numbers.
-    fn assert_holds(&mut self, ranges: [RangeInclusive<usize>; CLIENTS]) -> [usize; CLIENTS] {
+    fn assert_holds(
+        &mut self,
+        asked: &[Asked; CLIENTS],
+        ranges: [RangeInclusive<usize>; CLIENTS],
+    ) -> [usize; CLIENTS] {
         let keys: Vec<String> = self.server.run("KEYS *");
         assert!(keys.iter().all(|key| self.server.expiry(key) > self.server.now()), "{keys:?}");
         let stored: [Stored; CLIENTS] =
@@ -233,76 +58,30 @@ impl Bench<'_> {
         self.server.restart(self.setup.clone());
         std::array::from_fn(|client| {
             assert_eq!(Stored::of(&self.server, client), stored[client], "with the module");
-            self.goes_on(client, &stored[client], ranges[client].clone())
+            let range = ranges[client].clone();
+            self.load.assert_goes_on(&self.server, client, &asked[client], range)
         })
     }
 
-    /// A client's limiters after so many of its calls, and the calls that follow.
-    fn after(&self, client: usize, made: usize) -> (Limiters, Calls) {
-        let (mut limiters, mut calls) = (Limiters::default(), Calls::of(client, self.clock_ms));
-        for _ in 0..made {
-            limiters.answer(self.clock_ms, &calls.next().1);
-        }
-        (limiters, calls)
-    }
-
-    fn goes_on(&self, client: usize, stored: &Stored, range: RangeInclusive<usize>) -> usize {
-        let (mut limiters, mut calls) = self.after(client, *range.start());
-        let mut found = None;
-        for made in range.clone() {
-            if limiters.stored() == *stored {
-                found = Some(made);
-            }
-            limiters.answer(self.clock_ms, &calls.next().1);
-        }
-        let made = found.unwrap_or_else(|| {
-            let (last, _) = self.after(client, *range.end());
-            panic!(
-                "client {client} has {stored:?}, which is after no number of calls in {range:?}; \
-                 after the last of them it is {:?}",
-                last.stored()
-            )
-        });
-        let (mut limiters, mut calls) = self.after(client, made);
-        self.assert_expiry(&format!("log:{client}"), limiters.log.expires_at_ms);
-        self.assert_expiry(&format!("coarse:{client}"), limiters.coarse.expires_at_ms);
-        self.assert_expiry(&format!("counters:{client}"), limiters.counters.expires_at_ms);
-        for _ in 0..50 {
-            let (line, request) = calls.next();
-            let answered = answer_of(self.server.try_run(&line).unwrap());
-            let expected = limiters.answer(self.clock_ms, &request);
-            assert_eq!(answered, expected, "{line}, after the crash");
-        }
-        made
-    }
-
-    /// The model's clock stands where the load began: a key expires later by what has passed since.
-    fn assert_expiry(&self, key: &str, modelled_ms: Option<u64>) {
-        let passed_ms = self.server.now() - self.clock_ms as i64;
-        match (self.server.expiry(key), modelled_ms) {
-            (-2, None) => {}
-            (expiry_ms, Some(least_ms)) => {
-                let later_ms = expiry_ms - least_ms as i64;
-                assert!((0..=passed_ms).contains(&later_ms), "{key} expires {later_ms} ms later");
-            }
-            other => panic!("{key} expires at {other:?}"),
-        }
+    /// Fails unless all that was answered is there, and at most one call more of each client.
+    fn assert_holds_all(&mut self, asked: &[Asked; CLIENTS]) -> [usize; CLIENTS] {
+        self.assert_holds(asked, asked.each_ref().map(Asked::all_or_one_more))
     }
 }
 
-/// From all that was answered to one call more, which was under way.
-fn all_of(answered: [usize; CLIENTS]) -> [RangeInclusive<usize>; CLIENTS] {
-    answered.map(|calls| calls..=calls + 1)
+/// How many calls each client was told the end of.
+fn made(asked: &[Asked; CLIENTS]) -> [usize; CLIENTS] {
+    asked.each_ref().map(|asked| asked.made)
 }
 
 // --- The AOF ---------------------------------------------------------------------------------------
 
 /// Kills a server with an AOF that is rewritten all the time; the bench, and what was answered.
-fn kill_while_rewriting(setup: &Setup) -> (Bench<'_>, [usize; CLIENTS]) {
+fn kill_while_rewriting(setup: &Setup) -> (Bench<'_>, [Asked; CLIENTS]) {
     let mut bench = Bench::start(setup);
-    let ((), answered) = bench.kill_under_load(|server, answered| {
+    let ((), asked) = bench.kill_under_load(|server, progress| {
         for _ in 0..2 {
-            wait_for_more(answered, 50);
+            progress.wait_for_answers(50);
             server.does("BGREWRITEAOF");
             wait_until("the rewrite", || {
                 server.info("aof_rewrite_in_progress") == "0"
@@ -310,22 +89,95 @@ fn kill_while_rewriting(setup: &Setup) -> (Bench<'_>, [usize; CLIENTS]) {
             });
             assert_eq!(server.info("aof_last_bgrewrite_status"), "ok");
         }
-        wait_for_more(answered, 50);
+        progress.wait_for_answers(50);
         // The last one may be anywhere when the server dies.
         server.does("BGREWRITEAOF");
-        wait_for_more(answered, 5);
+        progress.wait_for_answers(5);
     });
-    (bench, answered)
+    (bench, asked)
 }
 
 #[test]
 fn with_every_write_synced_nothing_that_was_answered_is_lost() {
     for preamble in ["yes", "no"] {
         let setup = Setup::new().with_aof().option(&format!("aof-use-rdb-preamble {preamble}"));
-        let (mut bench, answered) = kill_while_rewriting(&setup);
-        let held = bench.assert_holds(all_of(answered));
-        println!("RDB preamble {preamble}: {answered:?} calls were answered, {held:?} are there");
+        let (mut bench, asked) = kill_while_rewriting(&setup);
+        let held = bench.assert_holds_all(&asked);
+        println!("RDB preamble {preamble}: {:?} calls answered, {held:?} are there", made(&asked));
     }
+}
+
+#[test]
+fn at_a_random_moment_nothing_that_was_answered_is_lost() {
+    let mut random = Random::seeded();
+    let setup = Setup::new().with_aof();
+    for _ in 0..2 {
+        let mut bench = Bench::start(&setup);
+        let more = random.below(300) as usize;
+        let ((), asked) = bench.kill_under_load(|_, progress| progress.wait_for_answers(more));
+        let held = bench.assert_holds_all(&asked);
+        println!("{:?} calls were answered, {held:?} are there", made(&asked));
+    }
+}
+
+#[test]
+fn right_behind_an_answer_just_what_was_answered_is_there() {
+    let mut random = Random::seeded();
+    let setup = Setup::new().with_aof();
+    let mut server = setup.clone().start();
+    let load = Load::of(&server);
+    let (mut limiters, mut calls) = load.start(0);
+    for _ in 0..5 {
+        for _ in 0..=random.below(40) {
+            let (line, request) = calls.next();
+            let answered = answer_of(server.try_run(&line).unwrap());
+            assert_eq!(answered, load.answer(&mut limiters, &request), "{line}");
+        }
+        server.restart(setup.clone());
+        assert_eq!(Stored::of(&server, 0), limiters.stored());
+    }
+}
+
+/// Each call removes as many entries as one may.
+#[test]
+fn a_long_trim_is_there_whole_or_not_at_all() {
+    const BACKLOG: u64 = 6_000;
+    const CALLS: u64 = 20;
+    let windows = [(HOUR_MS as u64, 100)];
+    let setup = Setup::new().with_aof();
+    let mut server = setup.clone().start();
+    let now_ms = server.now() as u64;
+    // The newest is inside the window, or all of it would be dropped.
+    let stamps = (1..BACKLOG).map(|number| now_ms - 2 * HOUR_MS as u64 + number).chain([now_ms]);
+    let entry = |(total, stamp_ms)| Charged { stamp_ms, total, cost: 1 };
+    let mut log = Model::of((1..).zip(stamps).map(entry).collect());
+    server.plant("log", &log.entries.iter().map(stored_entry).collect::<Vec<_>>());
+
+    let (answered, mut asking) = (AtomicUsize::new(0), server.plain_connection());
+    let enough = 1 + Random::seeded().below(CALLS - 5) as usize;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..CALLS {
+                let mut call = redis::cmd("RL.SLIDE");
+                call.arg(&["log", "1h", "100", "AT"]).arg(now_ms + number);
+                match call.exec(&mut asking) {
+                    Ok(()) => answered.fetch_add(1, Ordering::Relaxed),
+                    Err(error) => return assert!(error.is_io_error(), "{error}"),
+                };
+            }
+        });
+        wait_until("answers", || answered.load(Ordering::Relaxed) >= enough);
+        server.restart(setup.clone());
+    });
+    let answered = answered.load(Ordering::Relaxed) as u64;
+    let slide = |log: &mut Model, number| log.slide(&Call::new(&windows, now_ms + number));
+    (0..answered).for_each(|number| assert_eq!(slide(&mut log, number)[0], 1));
+    let stored = |log: &Model| log.entries.iter().map(stored_entry).collect::<Vec<_>>();
+    let held = server.entries("log");
+    let (all, mut one_more) = (stored(&log), log);
+    slide(&mut one_more, answered);
+    println!("{answered} calls were answered, {} entries are there", held.len());
+    assert!(held == all || held == stored(&one_more), "neither all of a call nor nothing of it");
 }
 
 /// The process dies and not the machine: what the server has written is there, synced or not. What it has
@@ -336,18 +188,18 @@ fn with_a_sync_a_second_all_that_was_written_is_there() {
         let setup = Setup::new().option("appendonly yes").option("appendfsync everysec");
         let setup = setup.option(&format!("aof-use-rdb-preamble {preamble}"));
         let mut bench = Bench::start(&setup);
-        let (written, answered) = bench.kill_under_load(|server, answered| {
-            wait_for_more(answered, 100);
+        let (written, asked) = bench.kill_under_load(|server, progress| {
+            progress.wait_for_answers(100);
             server.does("BGREWRITEAOF");
-            wait_for_more(answered, 100);
-            let written = counts(answered);
+            progress.wait_for_answers(100);
+            let written = progress.made();
             wait_until("an empty buffer", || server.info("aof_buffer_length") == "0");
-            wait_for_more(answered, 100);
+            progress.wait_for_answers(100);
             written
         });
-        let ranges = std::array::from_fn(|client| written[client]..=answered[client] + 1);
-        let held = bench.assert_holds(ranges);
-        println!("RDB preamble {preamble}: {answered:?} calls were answered, {held:?} are there");
+        let ranges = std::array::from_fn(|client| written[client]..=asked[client].made + 1);
+        let held = bench.assert_holds(&asked, ranges);
+        println!("RDB preamble {preamble}: {:?} calls answered, {held:?} are there", made(&asked));
     }
 }
 
@@ -358,20 +210,47 @@ fn an_rdb_that_is_saved_under_load_holds_one_moment_of_it() {
     for save in ["SAVE", "BGSAVE"] {
         let setup = Setup::new();
         let mut bench = Bench::start(&setup);
-        let ((before, after), answered) = bench.kill_under_load(|server, answered| {
-            wait_for_more(answered, 100);
-            let before = counts(answered);
+        let ((before, after), asked) = bench.kill_under_load(|server, progress| {
+            progress.wait_for_answers(100);
+            let before = progress.made();
             server.does(save);
-            let after = counts(answered);
+            let after = progress.made();
             wait_until("the save", || server.info("rdb_bgsave_in_progress") == "0");
             assert_eq!(server.info("rdb_last_bgsave_status"), "ok");
-            wait_for_more(answered, 100);
+            progress.wait_for_answers(100);
             (before, after)
         });
         let ranges = std::array::from_fn(|client| before[client]..=after[client] + 1);
-        let held = bench.assert_holds(ranges);
-        println!("{save}: {answered:?} calls were answered, the RDB has {held:?} of them");
+        let held = bench.assert_holds(&asked, ranges);
+        println!("{save}: {:?} calls were answered, the RDB has {held:?} of them", made(&asked));
     }
+}
+
+#[test]
+fn a_save_that_is_not_finished_leaves_the_one_before() {
+    let setup = Setup::new();
+    let mut bench = Bench::start(&setup);
+    let ((before, after), asked) = bench.kill_under_load(|server, progress| {
+        progress.wait_for_answers(100);
+        let before = progress.made();
+        server.does("SAVE");
+        let after = progress.made();
+        progress.wait_for_answers(100);
+        let [_, dir]: [String; 2] = server.run("CONFIG GET dir");
+        // A second a key, which nobody waits for.
+        server.does("CONFIG SET rdb-key-save-delay 1000000");
+        let mut saving = server.wire();
+        saving.send(&frame_of(&["SAVE"]));
+        wait_until("the save", || {
+            let files = fs::read_dir(&dir).unwrap();
+            let mut names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+            names.any(|name| name.starts_with("temp-"))
+        });
+        (before, after)
+    });
+    let ranges = std::array::from_fn(|client| before[client]..=after[client] + 1);
+    let held = bench.assert_holds(&asked, ranges);
+    println!("{:?} calls were answered, the RDB has {held:?} of them", made(&asked));
 }
 
 // --- Down for a while ------------------------------------------------------------------------------

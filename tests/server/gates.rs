@@ -22,13 +22,13 @@ const WRITES: [&str; 8] = [
 ];
 
 /// A log and counters, each full at 2 units.
-fn fill(server: &Server) {
+pub fn fill(server: &Server) {
     server.slide("log 1h 2 COST 2");
     server.swc("counters 1h 2 COST 2");
 }
 
 /// The server refuses every write with an error of this code, denials among them, and changes nothing.
-fn refuses_writes(server: &Server, code: &str) {
+pub fn refuses_writes(server: &Server, code: &str) {
     leaves_everything(server, code, || {
         for call in WRITES {
             let error = server.error(call);
@@ -37,7 +37,7 @@ fn refuses_writes(server: &Server, code: &str) {
     });
 }
 
-fn answers_peeks(server: &Server) {
+pub fn answers_peeks(server: &Server) {
     for key in ["log", "counters"] {
         assert_eq!(server.peek(&format!("{key} 1h 2"))[..3], DENIED_IN_LOG);
     }

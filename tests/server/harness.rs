@@ -35,6 +35,7 @@ pub struct Setup {
     options: Vec<String>,
     env: Vec<(&'static str, PathBuf)>,
     alone: bool,
+    outlives_full_files: bool,
     topology: Option<Topology>,
 }
 
@@ -48,6 +49,7 @@ impl Setup {
             options: Vec::new(),
             env: Vec::new(),
             alone: false,
+            outlives_full_files: false,
             topology: None,
         }
     }
@@ -88,6 +90,12 @@ impl Setup {
     /// bring it down.
     pub fn alone(mut self) -> Setup {
         self.alone = true;
+        self
+    }
+
+    /// A file that may not grow any more is an error to the server, and no signal that ends it.
+    pub fn outlives_full_files(mut self) -> Setup {
+        self.outlives_full_files = true;
         self
     }
 
@@ -234,7 +242,7 @@ impl Process {
     fn spawn(dir: &Path, setup: &Setup, port: Option<u16>) -> Process {
         let _ = fs::remove_file(socket_path(dir));
         let log = File::options().create(true).append(true).open(log_path(dir)).unwrap();
-        let child = Command::new(server_binary())
+        let child = server_command(setup)
             .args(base_options(dir, port))
             .args(&setup.options)
             .args(module_options(setup))
@@ -390,6 +398,16 @@ pub fn server_binary() -> &'static str {
             found.expect("redis-server or valkey-server is installed").to_string()
         })
     })
+}
+
+fn server_command(setup: &Setup) -> Command {
+    if !setup.outlives_full_files {
+        return Command::new(server_binary());
+    }
+    // What is ignored here stays so in the program that takes the shell's place.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"trap "" XFSZ && exec "$0" "$@""#, server_binary()]);
+    shell
 }
 
 fn base_options(dir: &Path, port: Option<u16>) -> Vec<String> {

@@ -7,6 +7,17 @@ use std::time::Duration;
 
 use crate::harness::{read_log, socket_path};
 
+/// A command of these very arguments, as it is sent.
+pub fn frame_of(args: &[impl AsRef<[u8]>]) -> Vec<u8> {
+    let mut frame = format!("*{}\r\n", args.len()).into_bytes();
+    for arg in args {
+        frame.extend(format!("${}\r\n", arg.as_ref().len()).into_bytes());
+        frame.extend(arg.as_ref());
+        frame.extend(b"\r\n");
+    }
+    frame
+}
+
 /// A raw connection.
 pub struct Wire {
     stream: BufReader<UnixStream>,
@@ -29,14 +40,18 @@ impl Wire {
 
     /// Sends a command of these very arguments and reads the next frame.
     pub fn ask_args(&mut self, args: &[impl AsRef<[u8]>]) -> String {
-        let mut request = format!("*{}\r\n", args.len()).into_bytes();
-        for arg in args {
-            request.extend(format!("${}\r\n", arg.as_ref().len()).into_bytes());
-            request.extend(arg.as_ref());
-            request.extend(b"\r\n");
-        }
-        self.stream.get_mut().write_all(&request).expect("the server reads");
+        self.send(&frame_of(args));
         self.frame()
+    }
+
+    /// Sends bytes, and reads nothing.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.try_send(bytes).expect("the server reads");
+    }
+
+    /// The same, to a server that may close the connection.
+    pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream.get_mut().write_all(bytes)
     }
 
     /// Reads the next frame, a reply or a push, with everything nested in it.
