@@ -45,7 +45,7 @@ pub fn calls(server: &Client, command: &str) -> u64 {
 }
 
 /// Fails unless the replica holds what the primary does: each key's bytes, and its expiry.
-fn assert_same(replica: &Client, primary: &Client) {
+pub fn assert_same(replica: &Client, primary: &Client) {
     assert_eq!(digest(replica), digest(primary));
     let (theirs, ours) = (dataset(replica), dataset(primary));
     for (key, state) in &ours {
