@@ -211,22 +211,24 @@ impl Progress {
 
     /// Waits until each client has so many more answers.
     pub fn wait_for_answers(&self, more: usize) {
-        wait_for_more(&self.answered, more);
+        self.wait_for_more(&self.answered, more);
     }
 
     /// Waits until each client was refused so many more times.
     pub fn wait_for_refusals(&self, more: usize) {
-        wait_for_more(&self.refused, more);
+        self.wait_for_more(&self.refused, more);
+    }
+
+    fn wait_for_more(&self, counts: &[AtomicUsize; CLIENTS], more: usize) {
+        let now = || counts.each_ref().map(|count| count.load(Relaxed));
+        let before = now();
+        let enough = || now().iter().zip(before).all(|(now, then)| *now >= then + more);
+        wait_until("answers", || enough() || self.stop.load(Relaxed));
+        assert!(enough(), "a client has ended before");
     }
 }
 
-fn wait_for_more(counts: &[AtomicUsize; CLIENTS], more: usize) {
-    let now = || counts.each_ref().map(|count| count.load(Relaxed));
-    let before = now();
-    wait_until("answers", || now().iter().zip(before).all(|(now, then)| *now >= then + more));
-}
-
-/// Stops the clients, also when the test fails.
+/// Stops the clients: when the test has done its part, when one of them has ended, and when either fails.
 struct Stopping<'a>(&'a Progress);
 
 impl Drop for Stopping<'_> {
@@ -292,7 +294,10 @@ impl Load {
             let mut client = 0..;
             let clients = connections.map(|connection| {
                 let (client, progress) = (client.next().unwrap(), &progress);
-                scope.spawn(move || self.ask(client, connection, progress))
+                scope.spawn(move || {
+                    let _stopping = Stopping(progress);
+                    self.ask(client, connection, progress)
+                })
             });
             let stopping = Stopping(&progress);
             let done = done(&progress);
