@@ -160,7 +160,7 @@ fn categories_give_and_take() {
 }
 
 #[test]
-fn a_script_and_a_transaction_have_the_rights_of_their_caller() {
+fn a_script_a_function_and_a_transaction_have_the_rights_of_their_caller() {
     let server = server();
     let script = |key: &str| format!("return(redis.call('RL.SLIDE',{key},'60s','5'))");
     let declared = format!("EVAL {} 1 rl:new", script("KEYS[1]"));
@@ -172,6 +172,15 @@ fn a_script_and_a_transaction_have_the_rights_of_their_caller() {
     refused("+eval ~rl:*", &declared);
     refused("+eval +rl.slide ~other", &declared);
     refused("+eval +rl.slide ~rl:*", &format!("EVAL {} 0", script("'other'")));
+    if !server.lacks("FUNCTION", "function") {
+        let library = "#!lua name=l\nredis.register_function('limit', function(keys) \
+                       return redis.call('RL.SLIDE', keys[1], '60s', '5') end)";
+        server.args::<String>(&["FUNCTION", "LOAD", library]);
+        refused("+fcall ~rl:*", "FCALL limit 1 rl:new");
+        refused("+fcall +rl.slide ~other", "FCALL limit 1 rl:new");
+        may(&server, "+fcall +rl.slide ~rl:*", "FCALL limit 1 rl:new");
+        server.does("DEL rl:new");
+    }
     may(&server, "+eval +rl.slide ~rl:*", &declared);
 
     answer(&server, "+multi +exec +rl.slide ~rl:*", "PING");

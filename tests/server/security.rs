@@ -4,6 +4,7 @@
 use redis::Value;
 
 use crate::client::Client;
+use crate::events::events;
 use crate::harness::module_path;
 use crate::harness::{Server, Setup, read_log, server_is_at_least, skipped, wait_until};
 
@@ -90,6 +91,51 @@ fn info_tells_numbers_and_no_names() {
         assert!(value.parse::<u64>().is_ok(), "{name} is {value}");
     }
     assert!(!server.run::<String>("INFO everything").contains(MARK));
+}
+
+#[test]
+fn an_error_shows_32_bytes_of_an_argument_and_no_name() {
+    let server = Server::start();
+    server.does(&format!("SET {MARK}:text v"));
+    server.does(&format!("ZADD {MARK}:set 1 m"));
+    server.does(&format!("HSET {MARK}:hash f v"));
+    let long = "x".repeat(33);
+    for call in [
+        format!("RL.SLIDE {MARK}:text 60s 5"),
+        format!("RL.SLIDE {MARK}:set 60s 5"),
+        format!("RL.SWC {MARK}:hash 60s 5"),
+        format!("RL.REFUND {MARK}:text 1"),
+        format!("RL.SLIDE {MARK} {long} 5"),
+        format!("RL.SWC {MARK} 60s {long}"),
+        format!("RL.PEEK {MARK} 60s 5 {long}"),
+        format!("RL.REFUND {MARK} {long}"),
+        format!("RL.DENIED {long}"),
+    ] {
+        let error = server.error(&call);
+        assert!(!error.contains(MARK), "{call}: {error}");
+        let shown = format!("'{}...'", &long[..32]);
+        assert_eq!(error.contains(&shown), call.contains(&long), "{call}: {error}");
+        assert!(!error.contains(&long), "{call}: {error}");
+    }
+}
+
+#[test]
+fn events_show_whole_names_to_who_has_the_right_and_only_once_turned_on() {
+    let server = Server::start();
+    let name = format!("{MARK}{}", "x".repeat(100));
+    assert_eq!(server.run::<[String; 2]>("CONFIG GET notify-keyspace-events")[1], "");
+    assert!(events(&server, &format!("RL.SLIDE {name} 60s 0")).is_empty());
+    server.does("CONFIG SET notify-keyspace-events Ed");
+    let heard = events(&server, &format!("RL.SLIDE {name} 60s 0"));
+    assert_eq!(heard, [format!("rl.denied {name}")]);
+
+    for (channel, answer) in [("other", "-NOPERM"), ("__keyevent@*__:rl.denied", "*3")] {
+        server.does(&format!("ACL SETUSER u reset on nopass resetchannels &{channel} +psubscribe"));
+        let mut wire = server.wire();
+        assert_eq!(wire.ask("AUTH u any"), "+OK\r\n");
+        let told = wire.ask("PSUBSCRIBE __keyevent@*__:rl.denied");
+        assert!(told.starts_with(answer), "with the right to {channel}: {told}");
+    }
 }
 
 // --- Whom a key trusts -----------------------------------------------------------------------------
