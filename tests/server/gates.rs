@@ -11,20 +11,20 @@ const DENIED_IN_LOG: [i64; 3] = [0, 2, 0];
 
 /// Calls that would charge, calls that are denied, calls that take back: each is a write to the server.
 const WRITES: [&str; 8] = [
-    "RL.SLIDE log 1h 9",
-    "RL.SLIDE log 1h 2",
-    "RL.SLIDE log 1h 9 COST 0",
-    "RL.SLIDE missing 1h 0",
-    "RL.SWC counters 1h 9",
-    "RL.SWC counters 1h 2",
+    "RL.SLIDE log 30d 9",
+    "RL.SLIDE log 30d 2",
+    "RL.SLIDE log 30d 9 COST 0",
+    "RL.SLIDE missing 30d 0",
+    "RL.SWC counters 30d 9",
+    "RL.SWC counters 30d 2",
     "RL.REFUND log 1",
     "RL.REFUND missing 1",
 ];
 
-/// A log and counters, each full at 2 units.
+/// A log and counters, each full at 2 units, of a window that hardly ends while a test lasts.
 pub fn fill(server: &Server) {
-    server.slide("log 1h 2 COST 2");
-    server.swc("counters 1h 2 COST 2");
+    server.slide("log 30d 2 COST 2");
+    server.swc("counters 30d 2 COST 2");
 }
 
 /// The server refuses every write with an error of this code, denials among them, and changes nothing.
@@ -39,9 +39,9 @@ pub fn refuses_writes(server: &Server, code: &str) {
 
 pub fn answers_peeks(server: &Server) {
     for key in ["log", "counters"] {
-        assert_eq!(server.peek(&format!("{key} 1h 2"))[..3], DENIED_IN_LOG);
+        assert_eq!(server.peek(&format!("{key} 30d 2"))[..3], DENIED_IN_LOG);
     }
-    assert_eq!(server.peek("missing 1h 2")[..3], [1, 2, 2]);
+    assert_eq!(server.peek("missing 30d 2")[..3], [1, 2, 2]);
 }
 
 #[test]
@@ -52,10 +52,10 @@ fn with_too_few_replicas_writes_are_refused_and_peeks_answered() {
     refuses_writes(&server, "NOREPLICAS");
     answers_peeks(&server);
     let replica = replica_of(&server, Setup::new());
-    wait_until("a replica that is good", || server.try_run("RL.SLIDE log 1h 2").is_ok());
-    assert_eq!(server.slide("log 1h 3")[..3], [1, 3, 0]);
+    wait_until("a replica that is good", || server.try_run("RL.SLIDE log 30d 2").is_ok());
+    assert_eq!(server.slide("log 30d 3")[..3], [1, 3, 0]);
     wait_for_replicas(&server, 1);
-    assert_eq!(replica.peek("log 1h 3")[..3], [0, 3, 0]);
+    assert_eq!(replica.peek("log 30d 3")[..3], [0, 3, 0]);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn while_the_data_set_is_loaded_no_limiter_is_asked() {
     thread::scope(|scope| {
         let reload = scope.spawn(|| wire.ask("DEBUG RELOAD"));
         wait_until("the loading", || server.info("loading") == "1");
-        for call in WRITES.into_iter().chain(["RL.PEEK log 1h 2", "RL.PEEK missing 1h 2"]) {
+        for call in WRITES.into_iter().chain(["RL.PEEK log 30d 2", "RL.PEEK missing 30d 2"]) {
             let error = server.error(call);
             assert!(error.starts_with("LOADING"), "{call}: {error}");
         }
@@ -94,7 +94,7 @@ fn while_the_data_set_is_loaded_no_limiter_is_asked() {
         assert_eq!(reload.join().unwrap(), "+OK\r\n");
     });
     answers_peeks(&server);
-    assert_eq!(server.slide("log 1h 3")[..3], [1, 3, 0]);
+    assert_eq!(server.slide("log 30d 3")[..3], [1, 3, 0]);
 }
 
 #[test]
@@ -102,9 +102,9 @@ fn a_pause_of_writes_holds_them_back_and_lets_peeks_pass() {
     let server = Server::start();
     fill(&server);
     for (call, answer) in [
-        ("RL.SLIDE log 1h 3", "*6\r\n:1\r\n:3\r\n:0\r\n"),
-        ("RL.SLIDE log 1h 3", "*6\r\n:0\r\n:3\r\n:0\r\n"),
-        ("RL.SWC counters 1h 3", "*6\r\n:1\r\n:3\r\n:0\r\n"),
+        ("RL.SLIDE log 30d 3", "*6\r\n:1\r\n:3\r\n:0\r\n"),
+        ("RL.SLIDE log 30d 3", "*6\r\n:0\r\n:3\r\n:0\r\n"),
+        ("RL.SWC counters 30d 3", "*6\r\n:1\r\n:3\r\n:0\r\n"),
         ("RL.REFUND log 1", ":1\r\n"),
     ] {
         let mut wire = server.wire();
@@ -115,13 +115,13 @@ fn a_pause_of_writes_holds_them_back_and_lets_peeks_pass() {
                 wait_until("the call to be held back", || {
                     server.run::<String>("CLIENT LIST").contains(" flags=bU ")
                 });
-                assert_eq!(server.peek("missing 1h 2")[..3], [1, 2, 2]);
-                server.peek("log 1h 3");
+                assert_eq!(server.peek("missing 30d 2")[..3], [1, 2, 2]);
+                server.peek("log 30d 3");
             });
             server.does("CLIENT UNPAUSE");
             let answered = paused.join().unwrap();
             assert!(answered.starts_with(answer), "{call}: {answered}");
         });
     }
-    assert_eq!(server.peek("log 1h 3")[..3], [1, 3, 1]);
+    assert_eq!(server.peek("log 30d 3")[..3], [1, 3, 1]);
 }
