@@ -92,7 +92,7 @@ miri: ## run the pure tests under Miri, with a nightly Rust that has it; takes l
 	    --skip hot_key --skip the_seed_changes --skip forgets_everything
 
 test-examples: setup build ## start each program in examples/, and call it over HTTP (ONLY=Python)
-	@scripts/setup.sh fastapi express go
+	@scripts/setup.sh fastapi express go curl
 	cargo fmt --check --manifest-path examples/rust/Cargo.toml
 	$(ON_SERVER) python3 examples/test.py $(ONLY)
 

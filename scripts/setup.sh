@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs those of the things named that are missing, and is silent if none is.
 #
-#   setup.sh [cc] [c++] [libclang] [server] [redis-py] [pip] [source] [valgrind] [fastapi] [express] [go]
+#   setup.sh [cc] [c++] [libclang] [server] [redis-py] [pip] [source] [valgrind] [fastapi] [express] [go] [curl]
 #
 # cc        a C compiler: the redis-module crate has a stub in C, and rustc links with it
 # c++       a C++ compiler: the fuzzer is written in it
@@ -11,9 +11,10 @@
 # pip       Python's, which gets servers to test with out of wheels
 # source    what unpacks Debian's source packages
 # valgrind  callgrind, which counts instructions
-# fastapi   what the examples in Python import; it is kept in the build folder
+# fastapi   what the examples in Python import; it is kept in the build folder. And Python's venv
 # express   Node.js, and what the example in JavaScript imports; kept there too
 # go        a compiler, and the client that the example in Go uses
+# curl      the page of the examples calls it
 set -euo pipefail
 
 fail() {
@@ -95,6 +96,7 @@ for thing in "$@"; do
         source) command -v dpkg-source >/dev/null || packages+=(dpkg-dev) ;;
         valgrind) command -v valgrind >/dev/null || packages+=(valgrind) ;;
         fastapi)
+            python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
             has_fastapi && continue
             fastapi_is_missing=1
             python3 -m pip --version &>/dev/null || packages+=(python3-pip)
@@ -110,6 +112,7 @@ for thing in "$@"; do
             [[ -d /usr/share/gocode/src/github.com/gomodule/redigo ]] ||
                 packages+=(golang-github-gomodule-redigo-dev)
             ;;
+        curl) command -v curl >/dev/null || packages+=(curl) ;;
         *) fail "setup.sh: what is '$thing'?" ;;
     esac
 done

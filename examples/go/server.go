@@ -6,11 +6,17 @@
 package main
 
 import (
+	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"os"
 	"regexp"
 	"strconv"
@@ -28,25 +34,42 @@ type policy struct {
 // Both windows go into one call, so a request is charged to both or to none.
 var policies = []policy{{"minute", 10, 60}, {"day", 30, 86_400}}
 
+// When to come back if the limiter gives no answer.
+const outageSeconds = 5
+
+const maxConnections = 16
+
+type limiter struct {
+	pool       *redis.Pool
+	timeout    time.Duration
+	failClosed bool
+}
+
 // redigo resends nothing by itself, as must be: a command whose reply was lost may have been
 // charged. In go-redis the switch is MaxRetries: -1.
-func newPool(url string, timeout time.Duration) *redis.Pool {
-	return &redis.Pool{
-		MaxIdle: 16,
+func newLimiter(url string, timeout time.Duration, failClosed bool) *limiter {
+	pool := &redis.Pool{
+		// Requests beyond so many connections wait for a free one.
+		MaxActive:   maxConnections,
+		Wait:        true,
+		MaxIdle:     maxConnections,
+		IdleTimeout: time.Minute,
 		Dial: func() (redis.Conn, error) {
 			// A limiter that hangs must not hang the service.
 			return redis.DialURL(url, redis.DialConnectTimeout(timeout),
 				redis.DialReadTimeout(timeout), redis.DialWriteTimeout(timeout))
 		},
-		// Finds what the server has closed in the meantime, before anything is charged on it.
+		// Finds what the server has closed in the meantime, before anything is charged on it. All
+		// may be tried, one after the other: together no longer than one reply is waited for.
 		TestOnBorrow: func(connection redis.Conn, used time.Time) error {
 			if time.Since(used) < time.Second {
 				return nil
 			}
-			_, err := connection.Do("PING")
+			_, err := redis.DoWithTimeout(connection, timeout/maxConnections, "PING")
 			return err
 		},
 	}
+	return &limiter{pool, timeout, failClosed}
 }
 
 // The reply of RL.SLIDE, in its order. Times are in milliseconds.
@@ -54,14 +77,19 @@ type decision struct {
 	Allowed, Limit, Remaining, RetryAfter, ResetAfter, Window int
 }
 
-func decide(pool *redis.Pool, client, cost string) (decision, error) {
-	arguments := redis.Args{"rl:" + client}
+func (l *limiter) decide(key, cost string) (d decision, err error) {
+	arguments := redis.Args{key}
 	for _, p := range policies {
 		arguments = arguments.Add(fmt.Sprintf("%ds", p.seconds), p.units)
 	}
-	connection := pool.Get()
+	// Not the request's context: whoever hangs up must not get past for it.
+	waiting, cancel := context.WithTimeout(context.Background(), l.timeout)
+	defer cancel()
+	connection, err := l.pool.GetContext(waiting)
+	if err != nil {
+		return d, err
+	}
 	defer connection.Close()
-	var d decision
 	reply, err := redis.Values(connection.Do("RL.SLIDE", arguments.Add("COST", cost)...))
 	if err == nil {
 		_, err = redis.Scan(reply, &d.Allowed, &d.Limit, &d.Remaining, &d.RetryAfter,
@@ -70,29 +98,77 @@ func decide(pool *redis.Pool, client, cost string) (decision, error) {
 	return d, err
 }
 
+// Whether Redis cannot be asked just now: not reached, too slow, or in no state to be charged. All
+// else is for you to mend: a password, a right, a key of another type, memory that is used up. It
+// must not let anybody pass.
+func isAway(err error) bool {
+	var reply redis.Error
+	if errors.As(err, &reply) {
+		code, _, _ := strings.Cut(string(reply), " ")
+		switch code {
+		case "LOADING", "READONLY", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "MISCONF", "BUSY":
+			return true
+		}
+		return false
+	}
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
 var isCost = regexp.MustCompile(`^[1-9][0-9]{0,8}$`).MatchString
 
-func limitRate(pool *redis.Pool, failClosed bool, next http.Handler) http.Handler {
+// Plain digits, and once: what is charged must be what the service goes by.
+func costOf(r *http.Request) (string, bool) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return "", false
+	}
+	counts := query["count"]
+	switch len(counts) {
+	case 0:
+		return "1", true
+	case 1:
+		return counts[0], isCost(counts[0])
+	}
+	return "", false
+}
+
+// The limiter's key. Names and addresses have prefixes of their own: none can pose as another.
+func keyOf(r *http.Request) string {
+	// X-User stands for the name that your service has authenticated: as it is, anybody may send
+	// any. A hash is short, however long the name is.
+	if user := r.Header.Get("X-User"); user != "" {
+		return fmt.Sprintf("rl:http:user:%x", sha256.Sum256([]byte(user)))
+	}
+	// Behind a proxy, this is the proxy's.
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
+	address := peer.Addr().Unmap()
+	if !address.Is6() {
+		return fmt.Sprintf("rl:http:address:%s", address)
+	}
+	// Whoever has one address of a /64 has them all.
+	network, _ := address.WithZone("").Prefix(64)
+	return fmt.Sprintf("rl:http:address:%s", network)
+}
+
+func (l *limiter) limitRate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Checked here, because an argument that Redis refuses would count as a limiter that
-		// failed, and with FAIL=open let the request pass.
-		cost := "1"
-		if query := r.URL.Query(); query.Has("count") {
-			cost = query.Get("count")
-		}
-		if !isCost(cost) {
+		cost, ok := costOf(r)
+		if !ok {
 			problem(w, 400, "count must be a number from 1", nil)
 			return
 		}
 
-		d, err := decide(pool, client(r), cost)
+		d, err := l.decide(keyOf(r), cost)
 		if err != nil {
-			log.Print("the limiter failed: ", err)
-			if failClosed {
-				problem(w, 503, "The rate limiter cannot be reached", nil)
-			} else {
+			if isAway(err) && !l.failClosed {
+				log.Print("let pass, as Redis is away: ", err)
 				next.ServeHTTP(w, r)
+				return
 			}
+			log.Print("denied, as the limiter failed: ", err)
+			w.Header().Set("Retry-After", strconv.Itoa(outageSeconds))
+			problem(w, 503, "The rate limiter failed", nil)
 			return
 		}
 
@@ -106,7 +182,7 @@ func limitRate(pool *redis.Pool, failClosed bool, next http.Handler) http.Handle
 		case d.RetryAfter == -1:
 			// More than the whole limit: it can never pass, so nothing tells the client to come back.
 			w.Header().Set("RateLimit", limit)
-			problem(w, 413, fmt.Sprintf("At most %d at once", d.Limit), nil)
+			problem(w, 400, fmt.Sprintf("At most %d at once", d.Limit), nil)
 		default:
 			w.Header().Set("RateLimit", fmt.Sprintf("%s;t=%d", limit, seconds(d.RetryAfter)))
 			w.Header().Set("Retry-After", strconv.Itoa(seconds(d.RetryAfter)))
@@ -116,15 +192,6 @@ func limitRate(pool *redis.Pool, failClosed bool, next http.Handler) http.Handle
 			})
 		}
 	})
-}
-
-// A real service takes the name that it has authenticated. Behind a proxy, the peer is the proxy.
-func client(r *http.Request) string {
-	if user := r.Header.Get("X-User"); user != "" {
-		return user
-	}
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	return host
 }
 
 func policyOf(windowMs int) string {
@@ -170,6 +237,12 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	fail := setting("FAIL", "open")
+	if fail != "open" && fail != "closed" {
+		// A typing error must not switch the limiter off.
+		log.Fatalf("FAIL must be open or closed, not %s", fail)
+	}
+	limiter := newLimiter(setting("REDIS_URL", "redis://127.0.0.1:6379"), timeout, fail == "closed")
 	service := http.NewServeMux()
 	service.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "hello world")
@@ -177,7 +250,10 @@ func main() {
 	service.HandleFunc("/messages", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "sent")
 	})
-	pool := newPool(setting("REDIS_URL", "redis://127.0.0.1:6379"), timeout)
-	limited := limitRate(pool, setting("FAIL", "open") == "closed", service)
-	log.Fatal(http.ListenAndServe("127.0.0.1:"+setting("PORT", "8000"), limited))
+	server := &http.Server{
+		Addr:              net.JoinHostPort(setting("HOST", "127.0.0.1"), setting("PORT", "8000")),
+		Handler:           limiter.limitRate(service),
+		ReadHeaderTimeout: 5 * time.Second,
+	}
+	log.Fatal(server.ListenAndServe())
 }

@@ -7,11 +7,12 @@ was not used is given back, and what was used beyond it is charged whatever the 
 """
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable
 
-from redis import Redis
+from redis import Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -24,8 +25,8 @@ redis = Redis.from_url(
     os.environ.get("REDIS_URL", "redis://127.0.0.1:6379"),
     socket_connect_timeout=TIMEOUT,
     socket_timeout=TIMEOUT,
-    # redis-py resends what got no reply, and none of these commands may be made twice: neither a
-    # charge nor a refund.
+    # Resends nothing that got no reply, as redis-py does in some of its set-ups: neither a charge nor
+    # a refund may be made twice.
     retry=Retry(NoBackoff(), 0),
 )
 
@@ -49,40 +50,48 @@ def reserve(key: str, estimate: int) -> None:
 
 def settle(key: str, estimate: int, used: int) -> None:
     """Makes of the reservation what was used."""
-    if used < estimate:
-        # It takes back the newest units of the key. If another call was charged in the meantime, those
-        # are that one's, and the sum is right all the same.
-        redis.execute_command("RL.REFUND", key, estimate - used)
-    elif used > estimate:
-        # They are spent, whatever the limits say. The next reservation waits the longer.
-        redis.execute_command("RL.SLIDE", key, *WINDOWS, "COST", used - estimate, "FORCE")
+    try:
+        if used < estimate:
+            # It takes back the newest units of the key. If another call was charged in the meantime,
+            # those are that one's, and the sum is right all the same.
+            redis.execute_command("RL.REFUND", key, estimate - used)
+        elif used > estimate:
+            # They are spent, whatever the limits say. The next reservation waits the longer.
+            redis.execute_command("RL.SLIDE", key, *WINDOWS, "COST", used - estimate, "FORCE")
+    except RedisError as error:
+        # The answer is paid for, so it must not be lost for this. What is not given back leaves with
+        # its windows; what is not charged is in this line.
+        logging.error("%s: %d reserved and %d used, not settled: %r", key, estimate, used, error)
 
 
-def ask(user: str, estimate: int, model: Callable[[], int]) -> int:
-    """Calls a model, which answers how many tokens it took."""
+def ask(user: str, estimate: int, model: Callable[[], tuple[str, int]]) -> tuple[str, int]:
+    """Calls a model, which answers a text, and how many tokens it took."""
     key = f"rl:tokens:{user}"
     reserve(key, estimate)
-    used = 0  # of a call that fails; say what yours charges for one
     try:
-        used = model()
-    finally:
-        settle(key, estimate, used)
-    return used
+        text, used = model()
+    except Exception:
+        # Whoever stops the program leaves the reservation as it is: the call may go on, and cost.
+        settle(key, estimate, 0)  # say what yours charges for a call that fails
+        raise
+    settle(key, estimate, used)
+    return text, used
 
 
 def main(user: str, estimate: int, used: int) -> None:
     try:
-        print(json.dumps({"used": ask(user, estimate, lambda: call_model(used))}))
+        text, used = ask(user, estimate, lambda: call_model(used))
+        print(json.dumps({"text": text, "used": used}))
     except Denied as denied:
         print(json.dumps({"window_ms": denied.window_ms, "retry_after_ms": denied.retry_after_ms}))
         sys.exit(1)
 
 
-def call_model(used: int) -> int:
+def call_model(used: int) -> tuple[str, int]:
     """Stands for the model that you call. Fails where `used` is negative."""
     if used < 0:
         raise ConnectionError("the model failed")
-    return used
+    return "Hello!", used
 
 
 if __name__ == "__main__":

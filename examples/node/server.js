@@ -5,8 +5,12 @@
 //
 // GET / costs one unit, and POST /messages?count=3 costs three.
 
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+
 import express from "express";
-import { Redis } from "ioredis";
+import { Redis, ReplyError } from "ioredis";
+import ipaddr from "ipaddr.js";
 
 // Both windows go into one call, so a request is charged to both or to none.
 const POLICIES = [
@@ -16,13 +20,20 @@ const POLICIES = [
 const WINDOWS = POLICIES.flatMap(({ units, seconds }) => [`${seconds}s`, units]);
 const POLICY_HEADER = POLICIES.map((p) => `"${p.name}";q=${p.units};w=${p.seconds}`).join(", ");
 
-const FAIL_CLOSED = process.env.FAIL === "closed";
+const FAIL = process.env.FAIL ?? "open";
+// A typing error must not switch the limiter off.
+if (!["open", "closed"].includes(FAIL)) throw new Error(`FAIL must be open or closed, not ${FAIL}`);
 const TIMEOUT_MS = Number(process.env.REDIS_TIMEOUT_MS ?? 250);
+// When to come back if the limiter gives no answer.
+const OUTAGE_SECONDS = 5;
 
+// One connection is enough: commands go out on it without waiting for the replies of earlier ones.
 const redis = new Redis(process.env.REDIS_URL ?? "redis://127.0.0.1:6379", {
   // A limiter that hangs must not hang the service.
   connectTimeout: TIMEOUT_MS,
   commandTimeout: TIMEOUT_MS,
+  // A connection that is silent is given up for a new one. Without this, ioredis keeps it.
+  socketTimeout: TIMEOUT_MS,
   // Without a connection, fail at once instead of waiting for one.
   enableOfflineQueue: false,
   // ioredis resends a command whose reply was lost, unless told otherwise. The first may have been
@@ -30,7 +41,35 @@ const redis = new Redis(process.env.REDIS_URL ?? "redis://127.0.0.1:6379", {
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
 });
-redis.on("error", (error) => console.warn("no connection to the limiter:", error.message));
+// Why there is no connection: a command that needs one is told only that there is none.
+let noConnection;
+redis.on("error", (error) => {
+  noConnection = error;
+  console.warn("no connection to Redis:", error.message);
+});
+redis.on("ready", () => {
+  noConnection = undefined;
+});
+
+// Whether Redis cannot be asked just now: not reached, too slow, or in no state to be charged. All
+// else is for you to mend: a password, a right, a key of another type, memory that is used up. It
+// must not let anybody pass.
+const AWAY = /^(LOADING|READONLY|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|MISCONF|BUSY) /;
+const isAway = (error) => !(error instanceof ReplyError) || AWAY.test(error.message);
+
+// The limiter's key. Names and addresses have prefixes of their own: none can pose as another.
+function keyOf(request) {
+  // X-User stands for the name that your service has authenticated: as it is, anybody may send any.
+  // A hash is short, however long the name is.
+  const user = request.get("X-User");
+  if (user) return `rl:http:user:${createHash("sha256").update(user, "latin1").digest("hex")}`;
+  // Behind a proxy, this is the proxy's, unless Express is told to trust it ("trust proxy").
+  const address = ipaddr.process(request.ip);
+  if (address.kind() === "ipv4") return `rl:http:address:${address}`;
+  // Whoever has one address of a /64 has them all.
+  const network = new ipaddr.IPv6([...address.parts.slice(0, 4), 0, 0, 0, 0]);
+  return `rl:http:address:${network}/64`;
+}
 
 // An error as RFC 9457 has it.
 function problem(response, status, title, more) {
@@ -44,22 +83,25 @@ function problem(response, status, title, more) {
 const seconds = (ms) => Math.ceil(ms / 1000);
 
 async function limitRate(request, response, next) {
-  // Checked here, because an argument that Redis refuses would count as a limiter that failed, and
-  // with FAIL=open let the request pass.
+  // Plain digits, and once: what is charged must be what the service goes by.
   const cost = request.query.count ?? "1";
   if (!/^[1-9][0-9]{0,8}$/.test(cost)) {
     return problem(response, 400, "count must be a number from 1");
   }
 
-  // A real service takes the name that it has authenticated. Behind a proxy, the peer is the proxy.
-  const client = request.get("X-User") ?? request.ip;
+  const call = ["RL.SLIDE", keyOf(request), ...WINDOWS, "COST", cost];
   let reply;
   try {
-    reply = await redis.call("RL.SLIDE", `rl:${client}`, ...WINDOWS, "COST", cost);
+    reply = await redis.call(...call);
   } catch (error) {
-    console.warn("the limiter failed:", error.message);
-    if (FAIL_CLOSED) return problem(response, 503, "The rate limiter cannot be reached");
-    return next();
+    const cause = error instanceof ReplyError ? error : (noConnection ?? error);
+    if (isAway(cause) && FAIL === "open") {
+      console.warn("let pass, as Redis is away:", cause.message);
+      return next();
+    }
+    console.error("denied, as the limiter failed:", cause.message);
+    response.set("Retry-After", OUTAGE_SECONDS);
+    return problem(response, 503, "The rate limiter failed");
   }
 
   const [allowed, limit, remaining, retryAfter, resetAfter, window] = reply;
@@ -72,7 +114,7 @@ async function limitRate(request, response, next) {
   if (retryAfter === -1) {
     // More than the whole limit: it can never pass, so nothing tells the client to come back.
     response.set("RateLimit", `"${policy}";r=${remaining}`);
-    return problem(response, 413, `At most ${limit} at once`);
+    return problem(response, 400, `At most ${limit} at once`);
   }
   response.set("RateLimit", `"${policy}";r=${remaining};t=${seconds(retryAfter)}`);
   response.set("Retry-After", seconds(retryAfter));
@@ -86,4 +128,7 @@ const app = express();
 app.use(limitRate);
 app.get("/", (_request, response) => response.json({ hello: "world" }));
 app.post("/messages", (request, response) => response.json({ sent: Number(request.query.count ?? 1) }));
-app.listen(process.env.PORT ?? 8000, "127.0.0.1");
+
+// The first requests are to be limited too. If Redis is away, it has been told by now.
+await once(redis, "ready").catch(() => {});
+app.listen(process.env.PORT ?? 8000, process.env.HOST ?? "127.0.0.1");

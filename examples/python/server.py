@@ -1,21 +1,24 @@
 """A FastAPI service whose clients may each send 10 messages a minute and 30 a day.
 
     pip install -r requirements.txt
-    uvicorn server:app
+    python server.py
 
 GET / costs one unit, and POST /messages?count=3 costs three.
 """
 
+import hashlib
+import ipaddress
 import logging
 import os
 import re
 
+import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
-from redis.asyncio import Redis
+from redis import exceptions
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
 
 log = logging.getLogger("uvicorn.error")
 
@@ -25,19 +28,62 @@ WINDOWS = [word for units, seconds in POLICIES.values() for word in (f"{seconds}
 POLICY_OF_WINDOW = {seconds * 1000: name for name, (_, seconds) in POLICIES.items()}
 POLICY_HEADER = ", ".join(f'"{name}";q={units};w={s}' for name, (units, s) in POLICIES.items())
 
-FAIL_CLOSED = os.environ.get("FAIL", "open") == "closed"
+# Any other word stops the program here: a typing error must not switch the limiter off.
+FAIL_CLOSED = {"open": False, "closed": True}[os.environ.get("FAIL", "open")]
 TIMEOUT = int(os.environ.get("REDIS_TIMEOUT_MS", "250")) / 1000
+# When to come back if the limiter gives no answer.
+OUTAGE_SECONDS = 5
 
-redis = Redis.from_url(
-    os.environ.get("REDIS_URL", "redis://127.0.0.1:6379"),
-    # A limiter that hangs must not hang the service.
-    socket_connect_timeout=TIMEOUT,
-    socket_timeout=TIMEOUT,
-    # redis-py resends a command whose reply was lost, three times unless told otherwise. The first
-    # may have been charged, so the second would be charged again.
-    retry=Retry(NoBackoff(), 0),
+redis = Redis.from_pool(
+    BlockingConnectionPool.from_url(
+        os.environ.get("REDIS_URL", "redis://127.0.0.1:6379"),
+        # A limiter that hangs must not hang the service. Requests beyond so many connections wait
+        # for a free one, and no longer than for a reply.
+        max_connections=32,
+        timeout=TIMEOUT,
+        socket_connect_timeout=TIMEOUT,
+        socket_timeout=TIMEOUT,
+        # A command whose reply was lost may have been charged, so one sent again would be charged
+        # again. Said, because it depends on how redis-py is set up: Redis() alone resends three times.
+        retry=Retry(NoBackoff(), 0),
+    )
 )
 app = FastAPI()
+
+
+def is_away(error: exceptions.RedisError) -> bool:
+    """Whether Redis cannot be asked just now: not reached, too slow, or in no state to be charged.
+
+    All else is for you to mend: a right, a key of another type, memory that is used up. It must not
+    let anybody pass.
+    """
+    if isinstance(error, (exceptions.AuthenticationError, exceptions.AuthorizationError)):
+        return False  # though redis-py makes them ConnectionErrors
+    return isinstance(
+        error,
+        (
+            exceptions.ConnectionError,  # LOADING is one, too
+            exceptions.TimeoutError,
+            exceptions.ReadOnlyError,
+            exceptions.ClusterDownError,  # MASTERDOWN is one, too
+        ),
+    ) or str(error).startswith(("NOREPLICAS ", "MISCONF ", "BUSY "))
+
+
+def key_of(request: Request) -> str:
+    """The limiter's key. Names and addresses have prefixes of their own: none can pose as another."""
+    # X-User stands for the name that your service has authenticated: as it is, anybody may send any.
+    # A hash is short, however long the name is.
+    if user := request.headers.get("x-user"):
+        return f"rl:http:user:{hashlib.sha256(user.encode('latin-1')).hexdigest()}"
+    if request.client is None:
+        return "rl:http:address:none"  # uvicorn listens on a Unix socket
+    # Behind a proxy, this is the proxy's.
+    address = ipaddress.ip_address(request.client.host)
+    if address.version == 6:
+        # Whoever has one address of a /64 has them all.
+        address = address.ipv4_mapped or ipaddress.IPv6Network((int(address), 64), strict=False)
+    return f"rl:http:address:{address}"
 
 
 def problem(status: int, title: str, headers: dict[str, str] | None = None, **more) -> Response:
@@ -52,21 +98,20 @@ def problem(status: int, title: str, headers: dict[str, str] | None = None, **mo
 
 @app.middleware("http")
 async def limit_rate(request: Request, call_next) -> Response:
-    # Checked here, because an argument that Redis refuses would count as a limiter that failed,
-    # and with FAIL=open let the request pass.
-    cost = request.query_params.get("count", "1")
-    if not re.fullmatch("[1-9][0-9]{0,8}", cost):
+    # Plain digits, and once: what is charged must be what the service goes by.
+    costs = request.query_params.getlist("count") or ["1"]
+    if len(costs) != 1 or not re.fullmatch("[1-9][0-9]{0,8}", costs[0]):
         return problem(400, "count must be a number from 1")
 
-    # A real service takes the name that it has authenticated. Behind a proxy, the peer is the proxy.
-    client = request.headers.get("x-user") or request.client.host
+    call = ("RL.SLIDE", key_of(request), *WINDOWS, "COST", costs[0])
     try:
-        reply = await redis.execute_command("RL.SLIDE", f"rl:{client}", *WINDOWS, "COST", cost)
-    except RedisError as error:
-        log.warning("the limiter failed: %r", error)
-        if FAIL_CLOSED:
-            return problem(503, "The rate limiter cannot be reached")
-        return await call_next(request)
+        reply = await redis.execute_command(*call)
+    except exceptions.RedisError as error:
+        if is_away(error) and not FAIL_CLOSED:
+            log.warning("let pass, as Redis is away: %r", error)
+            return await call_next(request)
+        log.error("denied, as the limiter failed: %r", error)
+        return problem(503, "The rate limiter failed", {"Retry-After": str(OUTAGE_SECONDS)})
 
     allowed, limit, remaining, retry_after, reset_after, window = reply
     policy = POLICY_OF_WINDOW[window]
@@ -78,7 +123,7 @@ async def limit_rate(request: Request, call_next) -> Response:
         return response
     if retry_after == -1:
         # More than the whole limit: it can never pass, so nothing tells the client to come back.
-        return problem(413, f"At most {limit} at once", headers)
+        return problem(400, f"At most {limit} at once", headers)
     headers["RateLimit"] += f";t={seconds(retry_after)}"
     headers["Retry-After"] = str(seconds(retry_after))
     return problem(
@@ -103,3 +148,14 @@ async def hello() -> dict:
 @app.post("/messages")
 async def send(count: int = 1) -> dict:
     return {"sent": count}
+
+
+if __name__ == "__main__":
+    uvicorn.run(
+        app,
+        host=os.environ.get("HOST", "127.0.0.1"),
+        port=int(os.environ.get("PORT", "8000")),
+        # Otherwise uvicorn believes the X-Forwarded-For of whoever connects from this machine. Behind
+        # a proxy, turn it on, with the proxy's address in forwarded_allow_ips.
+        proxy_headers=False,
+    )
