@@ -13,7 +13,6 @@ fail() {
 
 version=$(sed -n '/^version = /{s/.*"\(.*\)"/\1/p;q}' Cargo.toml)
 architecture=$(uname -m)
-documents=(README.md ARCHITECTURE.md CHANGELOG.md LICENSE redis.conf.example)
 
 # The time of the last commit; that of a file where there is no repository.
 commit_time=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)
@@ -34,14 +33,34 @@ same_time() {
     find "$1" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 }
 
+# The pages for those who use the module, and what they show.
+documentation() {
+    local folder=$1 file
+    install -d "$folder"
+    install -m 0644 README.md ARCHITECTURE.md redis.conf.example "$folder"
+    find docs examples \( -name node_modules -o -name target -o -name .venv -o -name __pycache__ \) -prune \
+        -o -type f ! -path examples/test.py -print | while IFS= read -r file; do
+        install -D -m 0644 "$file" "$folder/$file"
+    done
+}
+
+# What only a checkout has, a packed page names without a link.
+unlink_what_is_missing() {
+    local page target
+    find "$1" -name '*.md' | while IFS= read -r page; do
+        { grep -oP '\]\(\K[^)#:]+(?=[)#])' "$page" || true; } | while IFS= read -r target; do
+            [[ -e ${page%/*}/$target ]] || sed -z -i "s|\[\([^]]*\)\]($target[^)]*)|\1|g" "$page"
+        done
+    done
+}
+
 tarball() {
     local name=redis-rl-$version-linux-$architecture
     local folder=$stage/$name
-    install -d "$folder/docs/img"
+    documentation "$folder"
     install -m 0755 "$LIBRARY" "$folder/librl.so"
-    install -m 0644 "${documents[@]}" "$folder"
-    install -m 0644 docs/*.md "$folder/docs"
-    install -m 0644 docs/img/*.svg "$folder/docs/img"
+    install -m 0644 CHANGELOG.md LICENSE "$folder"
+    unlink_what_is_missing "$folder"
     (cd "$folder" && find . -type f -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >"$stage/sums")
     install -m 0644 "$stage/sums" "$folder/SHA256SUMS"
     same_time "$folder"
@@ -54,9 +73,10 @@ debian_package() {
     local debian_architecture folder=$stage/debian documentation
     debian_architecture=$(dpkg --print-architecture)
     documentation=$folder/usr/share/doc/redis-rl
-    install -d "$folder/DEBIAN" "$folder$MODULES_DIR" "$documentation"
+    documentation "$documentation"
+    unlink_what_is_missing "$documentation"
+    install -d "$folder/DEBIAN" "$folder$MODULES_DIR"
     install -m 0755 "$LIBRARY" "$folder$MODULES_DIR/librl.so"
-    install -m 0644 README.md redis.conf.example "$documentation"
     install -m 0644 LICENSE "$documentation/copyright"
     gzip --no-name --best <CHANGELOG.md >"$documentation/changelog.gz"
     cat >"$folder/DEBIAN/control" <<EOF

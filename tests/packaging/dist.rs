@@ -62,6 +62,25 @@ fn the_tarball_has_what_its_checksums_say_and_loads() {
 
     assert_eq!(fs::read(inside.join("librl.so")).unwrap(), fs::read(library()).unwrap());
     assert_loads(&inside.join("librl.so"));
+    assert!(links(&inside) > 50);
+}
+
+/// Follows every link of the pages in a folder to a file, and counts them.
+fn links(folder: &Path) -> usize {
+    let pages = succeed(Command::new("find").arg(folder).args(["-name", "*.md"]));
+    let mut count = 0;
+    for page in pages.lines().map(Path::new) {
+        let text = fs::read_to_string(page).unwrap();
+        for link in text.split("](").skip(1) {
+            let target = link.split([')', '#']).next().unwrap();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            assert!(page.with_file_name(target).exists(), "{}: {target}", page.display());
+            count += 1;
+        }
+    }
+    count
 }
 
 #[test]
@@ -73,6 +92,7 @@ fn the_debian_package_installs_a_library_that_loads() {
     for document in ["README.md", "copyright", "changelog.gz", "redis.conf.example"] {
         assert_eq!(mode(&package.path("usr/share/doc/redis-rl").join(document)), 0o644);
     }
+    assert!(links(&package.path("usr/share/doc/redis-rl")) > 50);
     assert_loads(&library_there);
 }
 
