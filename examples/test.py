@@ -95,7 +95,7 @@ class RedisServer:
 
 
 class Proxy:
-    """Stands between an example and the server, and does to replies what a network or a server may."""
+    """Stands between an example and the server, and does to replies what a network may."""
 
     def __init__(self, upstream):
         self.upstream = upstream
@@ -275,7 +275,7 @@ OUTAGES = (
     "NOREPLICAS Not enough good replicas to write.",
     "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
     "CLUSTERDOWN The cluster is down",
-    "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+    "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist.",
     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
 )
 MISTAKES = (
@@ -381,8 +381,9 @@ class HttpExample:
         self.assertEqual(self.server.charged(key_of("never")), 0)
 
     def test_a_cost_is_plain_digits_and_said_once(self):
-        no_costs = ("0", "-1", "1.5", "x", "", "1e3", "99999999999999999999", "%2B5", "+5", "007")
-        for count in no_costs + ("%205", "5%20", "0x5", "%EF%BC%95", "%zz", "1&count=1", "1&count=9"):
+        numbers = ("0", "-1", "1.5", "1e3", "99999999999999999999", "+5", "%2B5", "007", "0x5")
+        others = ("", "x", "%205", "5%20", "%EF%BC%95", "%zz", "1&count=1", "1&count=9")
+        for count in numbers + others:
             reply = self.service.send("arguments", count)
             self.assertEqual(reply.status, 400, count)
             reply.problem()
@@ -549,7 +550,7 @@ class Rust(HttpExample, unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        # Clippy looks on: to check all dependencies for it alone would take as long as to build them.
+        # Clippy looks on: to check all dependencies for it alone would take as long as this does.
         settings = environment(
             CARGO_TARGET_DIR=str(BUILT / "rust"), RUSTC_WORKSPACE_WRAPPER="clippy-driver"
         )
@@ -642,8 +643,9 @@ class Worker(unittest.TestCase):
         self.addCleanup(self.third_party.shutdown)
 
     def work(self):
+        url = f"http://127.0.0.1:{self.third_party.server_port}/"
         worker = subprocess.Popen(
-            [sys.executable, "python/worker.py", f"http://127.0.0.1:{self.third_party.server_port}/"],
+            [sys.executable, "python/worker.py", url],
             env=environment(REDIS_URL=self.server.url, REDIS_TIMEOUT_MS="30000"),
             cwd=HERE,
             stdin=subprocess.PIPE,
@@ -656,7 +658,8 @@ class Worker(unittest.TestCase):
         return worker
 
     def do(self, jobs):
-        return self.work().communicate("".join(f"{job}\n" for job in jobs), timeout=DEADLINE_SECONDS)
+        lines = "".join(f"{job}\n" for job in jobs)
+        return self.work().communicate(lines, timeout=DEADLINE_SECONDS)
 
     def called_with(self):
         return [job for job, _ in self.third_party.jobs]
@@ -742,9 +745,13 @@ class Tokens(unittest.TestCase):
 
     def spend(self, user, estimate, used, url=None):
         settings = environment(REDIS_URL=url or self.server.url, REDIS_TIMEOUT_MS="30000")
-        command = [sys.executable, "llm/tokens.py", user, str(estimate), str(used)]
         return subprocess.run(
-            command, env=settings, cwd=HERE, capture_output=True, text=True, timeout=DEADLINE_SECONDS
+            [sys.executable, "llm/tokens.py", user, str(estimate), str(used)],
+            env=settings,
+            cwd=HERE,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_SECONDS,
         )
 
     def spent(self, user):
@@ -759,16 +766,19 @@ class Tokens(unittest.TestCase):
             call = ("RL.SLIDE", f"rl:tokens:{user}", *self.windows, *then)
             self.assertEqual(self.server.client.execute_command(*call)[0], 1)
 
+    def check_answered(self, done, used):
+        self.assertEqual(json.loads(done.stdout), {"text": "Hello!", "used": used})
+
     def test_what_was_not_used_is_given_back(self):
-        self.assertEqual(json.loads(self.spend("less", 1500, 400).stdout), {"text": "Hello!", "used": 400})
+        self.check_answered(self.spend("less", 1500, 400), 400)
         self.assertEqual(self.spent("less"), 400)
 
     def test_what_was_used_as_estimated_is_left_as_it_is(self):
-        self.assertEqual(json.loads(self.spend("exact", 1500, 1500).stdout), {"text": "Hello!", "used": 1500})
+        self.check_answered(self.spend("exact", 1500, 1500), 1500)
         self.assertEqual(self.spent("exact"), 1500)
 
     def test_an_overrun_is_charged_whatever_the_limit(self):
-        self.assertEqual(json.loads(self.spend("more", 1500, 5000).stdout), {"text": "Hello!", "used": 5000})
+        self.check_answered(self.spend("more", 1500, 5000), 5000)
         self.assertEqual(self.spent("more"), 5000)
 
     def test_a_model_that_fails_costs_nothing(self):

@@ -47,7 +47,7 @@ type limiter struct {
 
 // redigo resends nothing by itself, as must be: a command whose reply was lost may have been
 // charged. In go-redis the switch is MaxRetries: -1.
-func newLimiter(url string, timeout time.Duration, failClosed bool) *limiter {
+func newLimiter(server string, timeout time.Duration, failClosed bool) *limiter {
 	pool := &redis.Pool{
 		// Requests beyond so many connections wait for a free one.
 		MaxActive:   maxConnections,
@@ -56,7 +56,7 @@ func newLimiter(url string, timeout time.Duration, failClosed bool) *limiter {
 		IdleTimeout: time.Minute,
 		Dial: func() (redis.Conn, error) {
 			// A limiter that hangs must not hang the service.
-			return redis.DialURL(url, redis.DialConnectTimeout(timeout),
+			return redis.DialURL(server, redis.DialConnectTimeout(timeout),
 				redis.DialReadTimeout(timeout), redis.DialWriteTimeout(timeout))
 		},
 		// Finds what the server has closed in the meantime, before anything is charged on it. All
@@ -133,7 +133,7 @@ func costOf(r *http.Request) (string, bool) {
 	return "", false
 }
 
-// The limiter's key. Names and addresses have prefixes of their own: none can pose as another.
+// The limiter's key. Names and addresses have each a prefix, so that none poses as another.
 func keyOf(r *http.Request) string {
 	// X-User stands for the name that your service has authenticated: as it is, anybody may send
 	// any. A hash is short, however long the name is.

@@ -2,8 +2,8 @@
 
     python tokens.py USER ESTIMATE USED    # a call that was thought to take ESTIMATE, and took USED
 
-How many tokens a call takes is known only afterwards. So an estimate is reserved before the call; what
-was not used is given back, and what was used beyond it is charged whatever the limit says.
+How many tokens a call takes is known only afterwards. So an estimate is reserved before the call;
+what was not used is given back, and what was used beyond it is charged whatever the limit says.
 """
 
 import json
@@ -25,8 +25,8 @@ redis = Redis.from_url(
     os.environ.get("REDIS_URL", "redis://127.0.0.1:6379"),
     socket_connect_timeout=TIMEOUT,
     socket_timeout=TIMEOUT,
-    # Resends nothing that got no reply, as redis-py does in some of its set-ups: neither a charge nor
-    # a refund may be made twice.
+    # Neither a charge nor a refund may be made twice, so resend nothing that got no reply, as
+    # redis-py does in some of its set-ups.
     retry=Retry(NoBackoff(), 0),
 )
 
@@ -52,15 +52,15 @@ def settle(key: str, estimate: int, used: int) -> None:
     """Makes of the reservation what was used."""
     try:
         if used < estimate:
-            # It takes back the newest units of the key. If another call was charged in the meantime,
+            # It takes back the newest units of the key. If another call was charged meanwhile,
             # those are that one's, and the sum is right all the same.
             redis.execute_command("RL.REFUND", key, estimate - used)
         elif used > estimate:
             # They are spent, whatever the limits say. The next reservation waits the longer.
             redis.execute_command("RL.SLIDE", key, *WINDOWS, "COST", used - estimate, "FORCE")
     except RedisError as error:
-        # The answer is paid for, so it must not be lost for this. What is not given back leaves with
-        # its windows; what is not charged is in this line.
+        # The answer is paid for, so it must not be lost for this. What is not given back leaves
+        # with its windows; what is not charged is in this line.
         logging.error("%s: %d reserved and %d used, not settled: %r", key, estimate, used, error)
 
 

@@ -57,7 +57,7 @@ redis.on("ready", () => {
 const AWAY = /^(LOADING|READONLY|NOREPLICAS|MASTERDOWN|CLUSTERDOWN|MISCONF|BUSY) /;
 const isAway = (error) => !(error instanceof ReplyError) || AWAY.test(error.message);
 
-// The limiter's key. Names and addresses have prefixes of their own: none can pose as another.
+// The limiter's key. Names and addresses have each a prefix, so that none poses as another.
 function keyOf(request) {
   // X-User stands for the name that your service has authenticated: as it is, anybody may send any.
   // A hash is short, however long the name is.
@@ -127,7 +127,9 @@ async function limitRate(request, response, next) {
 const app = express();
 app.use(limitRate);
 app.get("/", (_request, response) => response.json({ hello: "world" }));
-app.post("/messages", (request, response) => response.json({ sent: Number(request.query.count ?? 1) }));
+app.post("/messages", (request, response) => {
+  response.json({ sent: Number(request.query.count ?? 1) });
+});
 
 // The first requests are to be limited too. If Redis is away, it has been told by now.
 await once(redis, "ready").catch(() => {});

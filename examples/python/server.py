@@ -43,8 +43,8 @@ redis = Redis.from_pool(
         timeout=TIMEOUT,
         socket_connect_timeout=TIMEOUT,
         socket_timeout=TIMEOUT,
-        # A command whose reply was lost may have been charged, so one sent again would be charged
-        # again. Said, because it depends on how redis-py is set up: Redis() alone resends three times.
+        # A command whose reply was lost may have been charged, and sent again it would be charged
+        # again. redis-py resends up to three times in some of its set-ups, so say that it must not.
         retry=Retry(NoBackoff(), 0),
     )
 )
@@ -71,9 +71,9 @@ def is_away(error: exceptions.RedisError) -> bool:
 
 
 def key_of(request: Request) -> str:
-    """The limiter's key. Names and addresses have prefixes of their own: none can pose as another."""
-    # X-User stands for the name that your service has authenticated: as it is, anybody may send any.
-    # A hash is short, however long the name is.
+    """The limiter's key. Names and addresses have each a prefix, so that none poses as another."""
+    # X-User stands for the name that your service has authenticated: as it is, anybody may send
+    # any. A hash is short, however long the name is.
     if user := request.headers.get("x-user"):
         return f"rl:http:user:{hashlib.sha256(user.encode('latin-1')).hexdigest()}"
     if request.client is None:
@@ -155,7 +155,7 @@ if __name__ == "__main__":
         app,
         host=os.environ.get("HOST", "127.0.0.1"),
         port=int(os.environ.get("PORT", "8000")),
-        # Otherwise uvicorn believes the X-Forwarded-For of whoever connects from this machine. Behind
-        # a proxy, turn it on, with the proxy's address in forwarded_allow_ips.
+        # Otherwise uvicorn believes the X-Forwarded-For of whoever connects from this machine.
+        # Behind a proxy, turn it on, with the proxy's address in forwarded_allow_ips.
         proxy_headers=False,
     )

@@ -2,8 +2,8 @@
 
     printf 'a\nb\nc\n' | python worker.py https://api.example.com/notify
 
-All workers share the limit, because they share the key. Nobody waits behind this program, so it does
-not decide whether to let pass or not when Redis is away: it waits.
+All workers share the limit, because they share the key. Nobody waits behind this program, so when
+Redis is away it does not decide whether to let pass or not: it waits.
 """
 
 import logging
@@ -34,7 +34,7 @@ redis = Redis.from_url(
     os.environ.get("REDIS_URL", "redis://127.0.0.1:6379"),
     socket_connect_timeout=TIMEOUT,
     socket_timeout=TIMEOUT,
-    # Resends nothing that may have been charged already, as redis-py does in some of its set-ups.
+    # Resend nothing that may have been charged already, as redis-py does in some of its set-ups.
     retry=Retry(NoBackoff(), 0),
 )
 
@@ -81,7 +81,7 @@ def wait_for_turn() -> None:
 
 def call(url: str, job: str) -> int:
     """Calls until the third party answers for good, and returns the status."""
-    # Of an answer that was lost, nobody knows whether the job was done. This lets the third party tell.
+    # If an answer is lost, the job may have been done. By this the third party can tell.
     headers = {"Idempotency-Key": str(uuid.uuid4())}
     request = urllib.request.Request(url, data=job.encode(), headers=headers)
     while True:

@@ -40,7 +40,7 @@ const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#qu
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-// --- Redis -----------------------------------------------------------------------------------------
+// --- Redis ---------------------------------------------------------------------------------------
 
 /// One connection is enough: commands go out on it without waiting for the replies of earlier ones.
 struct Redis {
@@ -51,9 +51,9 @@ struct Redis {
 
 impl Redis {
     fn new(url: &str, timeout: Duration) -> RedisResult<Redis> {
-        // A limiter that hangs must not hang the service. Nor may it wait for a server that is away:
-        // a request fails at once, and the connection is tried again behind it. The manager resends
-        // nothing, as must be: a command whose reply was lost may have been charged.
+        // A limiter that hangs must not hang the service. Nor may it wait for a server that is
+        // away: a request fails at once, and the connection is tried again behind it. The manager
+        // resends nothing, as must be: a command whose reply was lost may have been charged.
         let config = ConnectionManagerConfig::new()
             .set_connection_timeout(Some(timeout))
             .set_response_timeout(Some(timeout))
@@ -107,7 +107,7 @@ fn is_away(error: &RedisError) -> bool {
     error.is_io_error() || error.code().is_some_and(|code| codes.contains(&code))
 }
 
-// --- While Redis is away ---------------------------------------------------------------------------
+// --- While Redis is away -------------------------------------------------------------------------
 
 /// Limits inside this process, by the minute alone: the day is not counted.
 struct Local {
@@ -142,7 +142,7 @@ impl Local {
     }
 }
 
-// --- The layer -------------------------------------------------------------------------------------
+// --- The layer -----------------------------------------------------------------------------------
 
 struct Limiter {
     redis: Redis,
@@ -223,10 +223,10 @@ fn cost_of(request: &Request) -> Option<NonZeroU32> {
     plain.then(|| count.parse().ok())?
 }
 
-/// The limiter's key. Names and addresses have prefixes of their own: none can pose as another.
+/// The limiter's key. Names and addresses have each a prefix, so that none poses as another.
 fn key_of(request: &Request, peer: SocketAddr) -> String {
-    // X-User stands for the name that your service has authenticated: as it is, anybody may send any.
-    // A hash is short, however long the name is.
+    // X-User stands for the name that your service has authenticated: as it is, anybody may send
+    // any. A hash is short, however long the name is.
     let user = request.headers().get("x-user").filter(|user| !user.is_empty());
     if let Some(user) = user {
         return format!("rl:http:user:{:x}", Bytes::copy_from_slice(&Sha256::digest(user)));
