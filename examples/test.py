@@ -125,9 +125,9 @@ class Proxy:
             except OSError:
                 return  # closed
             server = socket.create_connection(("127.0.0.1", self.upstream))
+            self.accepted.append(client)
             if self.mute:
                 self.silent.add(client)
-            self.accepted.append(client)
             self.sockets += [client, server]
             charging = threading.Event()
             self.spawn(self.requests, client, server, charging)
@@ -523,6 +523,7 @@ class Python(HttpExample, unittest.TestCase):
             [sys.executable, *uvicorn],
             env=environment(REDIS_URL=self.server.url, REDIS_TIMEOUT_MS="30000"),
             cwd=HERE,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         self.addCleanup(server.wait)
