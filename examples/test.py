@@ -283,6 +283,7 @@ MISTAKES = (
     "NOPERM this user has no permissions to run the 'rl.slide' command",
     "NOAUTH Authentication required.",
     "WRONGPASS invalid username-password pair or user is disabled.",
+    "ERR max number of clients reached",
     "ERR unknown command 'RL.SLIDE', with args beginning with: 'rl:http:address:127.0.0.1'",
     "ERR window '60' is 60 milliseconds: write 60ms, or 60s for seconds",
     "ERR the sorted set at this key was not written by RL.SLIDE: use another key, or delete it",

@@ -57,17 +57,17 @@ def is_away(error: exceptions.RedisError) -> bool:
     All else is for you to mend: a right, a key of another type, memory that is used up. It must not
     let anybody pass.
     """
-    if isinstance(error, (exceptions.AuthenticationError, exceptions.AuthorizationError)):
-        return False  # though redis-py makes them ConnectionErrors
-    return isinstance(
-        error,
-        (
-            exceptions.ConnectionError,  # LOADING is one, too
-            exceptions.TimeoutError,
-            exceptions.ReadOnlyError,
-            exceptions.ClusterDownError,  # MASTERDOWN is one, too
-        ),
-    ) or str(error).startswith(("NOREPLICAS ", "MISCONF ", "BUSY "))
+    # Mistakes, though redis-py makes them ConnectionErrors.
+    mistakes = (exceptions.AuthenticationError, exceptions.AuthorizationError)
+    if isinstance(error, mistakes) or str(error) == "max number of clients reached":
+        return False
+    away = (
+        exceptions.ConnectionError,  # LOADING is one, too
+        exceptions.TimeoutError,
+        exceptions.ReadOnlyError,
+        exceptions.ClusterDownError,  # MASTERDOWN is one, too
+    )
+    return isinstance(error, away) or str(error).startswith(("NOREPLICAS ", "MISCONF ", "BUSY "))
 
 
 def key_of(request: Request) -> str:

@@ -41,17 +41,16 @@ redis = Redis.from_url(
 
 def is_away(error: exceptions.RedisError) -> bool:
     """Whether Redis cannot be asked just now. All else is a mistake, which no waiting mends."""
+    # Mistakes, though redis-py makes them ConnectionErrors.
     if isinstance(error, (exceptions.AuthenticationError, exceptions.AuthorizationError)):
-        return False  # though redis-py makes them ConnectionErrors
-    return isinstance(
-        error,
-        (
-            exceptions.ConnectionError,  # LOADING is one, too
-            exceptions.TimeoutError,
-            exceptions.ReadOnlyError,
-            exceptions.ClusterDownError,  # MASTERDOWN is one, too
-        ),
-    ) or str(error).startswith(("NOREPLICAS ", "MISCONF ", "BUSY "))
+        return False
+    away = (
+        exceptions.ConnectionError,  # LOADING is one, too
+        exceptions.TimeoutError,
+        exceptions.ReadOnlyError,
+        exceptions.ClusterDownError,  # MASTERDOWN is one, too
+    )
+    return isinstance(error, away) or str(error).startswith(("NOREPLICAS ", "MISCONF ", "BUSY "))
 
 
 def wait(seconds: float) -> None:
