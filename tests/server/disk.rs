@@ -3,7 +3,7 @@
 //! The server may let none of its files grow any more, which is an error to it as a full disk is: a
 //! write is cut short, and the next one fails.
 
-use std::process::Command;
+use std::{io, ptr};
 
 use crate::client::Client;
 use crate::gates::{answers_peeks, fill, refuses_writes};
@@ -22,20 +22,23 @@ fn on_full_disk() -> Setup {
 }
 
 /// From now on no file of the server's may grow beyond so many bytes.
-fn limit_files(server: &Client, most_bytes: &str) {
-    let mut prlimit = Command::new("prlimit");
-    prlimit.args(["--pid", &server.info("process_id"), &format!("--fsize={most_bytes}:")]);
-    assert!(prlimit.status().expect("prlimit runs").success());
+#[allow(unsafe_code, reason = "the standard library sets no limits")]
+fn limit_files(server: &Client, most_bytes: u64) {
+    let process = server.info("process_id").parse().unwrap();
+    let limit = libc::rlimit { rlim_cur: most_bytes, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the new limit outlives the call, and the old one is not asked for.
+    let set = unsafe { libc::prlimit(process, libc::RLIMIT_FSIZE, &limit, ptr::null_mut()) };
+    assert_eq!(set, 0, "{}", io::Error::last_os_error());
 }
 
 /// The AOF soon grows no more.
 fn fill_disk(server: &Client) {
     let used_bytes: u64 = server.info("aof_current_size").parse().unwrap();
-    limit_files(server, &(used_bytes + ROOM_BYTES).to_string());
+    limit_files(server, used_bytes + ROOM_BYTES);
 }
 
 fn make_room(server: &Client) {
-    limit_files(server, "unlimited");
+    limit_files(server, libc::RLIM_INFINITY);
 }
 
 /// Waits until the AOF has all that the server has changed.
@@ -120,7 +123,7 @@ fn after_a_save_that_failed_nothing_is_charged_until_one_succeeds() {
         wait_until("the save", || server.info("rdb_bgsave_in_progress") == "0");
         assert_eq!(server.info("rdb_last_bgsave_status"), status);
     };
-    limit_files(&server, "64");
+    limit_files(&server, 64);
     save("err");
     refuses_writes(&server, REFUSED);
     answers_peeks(&server);
