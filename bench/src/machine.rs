@@ -5,6 +5,12 @@ use std::path::{Path, PathBuf};
 
 use crate::server::{self, Setup};
 
+/// The core of the load, where there is more than one.
+pub const LOAD_CORE: usize = 0;
+
+/// The core of the servers.
+pub const SERVER_CORE: usize = 1;
+
 /// The version of the server that is measured, and the machine, in one line.
 pub fn origin() -> String {
     let server = Setup::plain().start();

@@ -96,11 +96,6 @@ impl Server {
         &self.dir.0
     }
 
-    /// The number of the server's process.
-    pub fn process_id(&self) -> u32 {
-        self.child.id()
-    }
-
     fn wait_until_ready(&mut self) {
         let start = Instant::now();
         loop {

@@ -16,7 +16,7 @@ use redis_rl_bench::machine::{origin, project_file};
 use redis_rl_bench::server::{self, setting};
 use redis_rl_bench::workloads::*;
 
-/// A run of the first length is subtracted from one of the second: what is left is the calls between.
+/// The counters are put to zero after the first number of calls, and read after the second.
 const LENGTHS: [u64; 2] = [5_000, 25_000];
 
 /// The same of what is only compared with: a script takes long to count.

@@ -5,7 +5,7 @@ use redis_rl_bench::contenders::SLIDE;
 use redis_rl_bench::csv::Table;
 use redis_rl_bench::footprint;
 use redis_rl_bench::machine::origin;
-use redis_rl_bench::server::{Setup, setting};
+use redis_rl_bench::server::Setup;
 use redis_rl_bench::workloads::{Workload, denied_by, steady_at};
 
 /// The entries of logs.
@@ -35,9 +35,7 @@ fn main() {
             table.row(&[&cells[..], &[denied.to_string(), format!("{bytes:.1}")]].concat());
         }
     }
-    if setting("ONLY").is_none() {
-        table.keep("listpack.csv");
-    }
+    table.keep("listpack.csv");
 }
 
 fn bytes_per_entry(entries: u64, option: &str) -> f64 {

@@ -9,15 +9,12 @@ use std::time::Duration;
 use redis_rl_bench::backlog::{self, Backlog};
 use redis_rl_bench::csv::Table;
 use redis_rl_bench::goals::{self, Timing};
-use redis_rl_bench::machine::{cores, origin};
+use redis_rl_bench::machine::{LOAD_CORE, SERVER_CORE, cores, origin};
 use redis_rl_bench::scenarios::{self, Pair, Scenario};
 use redis_rl_bench::server::{self, Server, Setup, free_port, info_field, number, setting};
 use redis_rl_bench::timing::{Sample, median, round};
 use redis_rl_bench::wire::Wire;
 use redis_rl_bench::workloads::Run;
-
-/// The core of the load; the servers have the next.
-const LOAD_CORE: usize = 0;
 
 /// The entries of the log that leaves.
 const BACKLOG: u64 = 1_000_000;
@@ -64,7 +61,7 @@ fn main() {
         println!("goal: {}: {}: {}", verdict.goal, verdict.measured, verdict.word());
     }
     // Figures of a short run, or of a part, are not kept.
-    if only.is_none() && setting("CALLS").is_none() {
+    if ["ONLY", "CALLS", "ROUNDS", "BACKLOG"].iter().all(|name| setting(name).is_none()) {
         timing_table(&origin, &timings).keep("time.csv");
         backlog_table(&origin, &backlogs).keep("backlog.csv");
         goals::table(&origin, &verdicts).keep("goals.csv");
@@ -116,7 +113,7 @@ impl Lane<'_> {
     fn prepare<'a>(scenario: &Scenario, pair: &'a Pair, calls: u64) -> Lane<'a> {
         let port = free_port();
         let mut setup =
-            pinned(LOAD_CORE + 1).option(&format!("port {port}")).option("bind 127.0.0.1");
+            pinned(SERVER_CORE).option(&format!("port {port}")).option("bind 127.0.0.1");
         for line in scenario.options.iter().chain(pair.1.options) {
             setup = setup.option(line);
         }

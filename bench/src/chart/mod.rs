@@ -5,9 +5,11 @@
 mod accuracy;
 pub mod bars;
 pub mod canvas;
+mod capacity;
 mod figures;
 mod instructions;
 pub mod lines;
+mod time;
 mod timeline;
 
 use crate::csv::Table;
@@ -21,9 +23,12 @@ struct Picture {
     draw: fn(&Table) -> String,
 }
 
-const PICTURES: [Picture; 3] = [
+const PICTURES: [Picture; 6] = [
     Picture { name: "accuracy.svg", csv: "accuracy.csv", draw: accuracy::draw },
+    Picture { name: "capacity.svg", csv: "capacity.csv", draw: capacity::draw },
     Picture { name: "instructions.svg", csv: "instructions.csv", draw: instructions::draw },
+    Picture { name: "sizes.svg", csv: "time.csv", draw: time::draw_sizes },
+    Picture { name: "time.svg", csv: "time.csv", draw: time::draw },
     Picture { name: "timeline.svg", csv: "timeline.csv", draw: timeline::draw },
 ];
 
