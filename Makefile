@@ -50,7 +50,7 @@ run: ## install what is missing, build, start a server with the module (PORT= RE
 
 # The tests load the release build, the file that users load. What they link themselves is built
 # again, with overflow checks.
-test: setup build ## install what is missing, build, run every test (REDIS_SERVER=)
+test: setup build ## install what is missing, build, run the module's tests (REDIS_SERVER=)
 	$(ON_SERVER) \
 	    cargo test --locked --no-fail-fast
 
@@ -68,7 +68,7 @@ full: export RL_LEAK_CALLS ?= 200000
 full: test ## the same with many more random cases; takes long
 
 fuzz: export RL_FUZZ_CALLS ?= 10000000
-fuzz: setup build fuzz-pure ## both kinds: then send millions of hostile calls to a server (RL_SEED=)
+fuzz: setup build fuzz-pure ## fuzz-pure, then millions of hostile calls to a server (RL_SEED=)
 	$(ON_SERVER) \
 	    cargo test --locked --test server hostile -- --nocapture
 

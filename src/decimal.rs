@@ -20,17 +20,7 @@ impl Digits {
         }
     }
 
-    /// The digits of `number`, behind a `-` if it is negative.
-    pub fn signed(number: i64) -> Self {
-        let mut digits = Self::of(number.unsigned_abs());
-        if number < 0 {
-            digits.start -= 1;
-            digits.bytes[digits.start] = b'-';
-        }
-        digits
-    }
-
-    /// The digits, 1 to 20, and the sign.
+    /// The digits, 1 to 20.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
@@ -57,14 +47,6 @@ mod tests {
             assert_eq!(Digits::of(number).as_bytes(), digits.as_bytes());
             assert_eq!(parse(digits.as_bytes()), Some(number));
         }
-    }
-
-    #[test]
-    fn signed_numbers() {
-        for (number, digits) in [(0, "0"), (-7, "-7"), (i64::MAX, "9223372036854775807")] {
-            assert_eq!(Digits::signed(number).as_bytes(), digits.as_bytes());
-        }
-        assert_eq!(Digits::signed(i64::MIN).as_bytes(), b"-9223372036854775808");
     }
 
     #[test]

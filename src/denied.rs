@@ -135,8 +135,14 @@ impl Summary {
 
     /// For small worlds in tests: of 1 to 2^15 counters.
     fn with_counters(counters: usize, seed: u64) -> Self {
-        let unused =
-            Entry { hash: 0, length_bytes: 0, error: 0, place: 0, next: NONE, name: [0; _] };
+        let unused = Entry {
+            hash: 0,
+            length_bytes: 0,
+            error: 0,
+            place: 0,
+            next: NONE,
+            name: [0; MAX_NAME_BYTES],
+        };
         let mut summary = Self {
             hashing: SeedableRandomState::with_seed(seed, SharedSeed::global_random()),
             entries: vec![unused; counters].into(),

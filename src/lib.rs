@@ -18,8 +18,8 @@ mod decimal;
 pub mod denied;
 pub mod limiter;
 #[allow(unsafe_code, reason = "the one layer that speaks C")]
-pub mod redis;
-pub mod store;
+mod redis;
+mod store;
 
 /// What the server looks for in the library.
 #[allow(unsafe_code, reason = "the server finds the entry by its unmangled name")]

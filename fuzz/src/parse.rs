@@ -1,4 +1,4 @@
-//! Any words, one a line, to each parser: none panics, what is accepted obeys the contract, and what
+//! Any words, one a line, to each parser: none panics, what is accepted is what the documentation allows, and what
 //! is refused is told in one line that names the argument.
 
 use rl::commands::parse::{self, DeniedCall, Syntax, UsageError};

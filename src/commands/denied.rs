@@ -53,10 +53,12 @@ pub fn record(key: &[u8]) {
 
 fn list(context: &Context, count: usize) {
     let top = summary().as_ref().map(|summary| summary.top(count)).unwrap_or_default();
-    context.reply_array(top.len());
-    for key in top {
+    // Made before the reply begins: a fault in the middle of one would leave the client waiting.
+    let rows: Vec<_> = top.iter().map(|key| (shown_name(key), key)).collect();
+    context.reply_array(rows.len());
+    for (name, key) in rows {
         context.reply_array(3);
-        context.reply_bytes(&shown_name(&key));
+        context.reply_bytes(&name);
         context.reply_integer(reply::on_wire(key.count));
         context.reply_integer(reply::on_wire(key.error));
     }

@@ -88,7 +88,7 @@ pub fn refund<'a>(
         if !word.eq_ignore_ascii_case(b"AT") {
             let word = quoted(word);
             return Err(UsageError(format!(
-                "unknown option {word}: behind the units may come AT t"
+                "unknown option {word}: after the units may come AT t"
             )));
         }
         at = Some(at_ms(value("AT", &at, words.next())?, clock_ms)?);
@@ -142,11 +142,20 @@ fn next_window<'a>(words: &mut impl Iterator<Item = &'a [u8]>) -> Result<Window,
     let Some(length) = words.next() else {
         return Err(UsageError("a window like 60s and its limit must follow the key".into()));
     };
-    let window_ms = duration_ms("window", length)?;
     let Some(limit) = words.next() else {
-        return Err(UsageError(format!("window {} needs a limit behind it", quoted(length))));
+        return Err(UsageError(format!("window {} needs a limit after it", quoted(length))));
     };
-    Ok(Window { window_ms, limit: units("limit", limit)? })
+    window(length, limit).map_err(|error| if is_duration(limit) { turned(limit) } else { error })
+}
+
+fn window(length: &[u8], limit: &[u8]) -> Result<Window, UsageError> {
+    Ok(Window { window_ms: duration_ms("window", length)?, limit: units("limit", limit)? })
+}
+
+/// A limit that is a window: most likely the two were turned round.
+fn turned(limit: &[u8]) -> UsageError {
+    let limit = quoted(limit);
+    UsageError(format!("limit {limit} is a duration: the window comes first, like 60s 5"))
 }
 
 fn push_window<'a>(
@@ -211,7 +220,7 @@ fn unknown_option(word: &[u8], syntax: Syntax) -> UsageError {
     let word = quoted(word);
     let precision = if syntax == Syntax::Slide { "PRECISION p, " } else { "" };
     UsageError(format!(
-        "unknown option {word}: behind the windows may come COST n, FORCE, {precision}AT t"
+        "unknown option {word}: after the windows may come COST n, FORCE, {precision}AT t"
     ))
 }
 
@@ -224,7 +233,7 @@ fn value<'a>(
     match (given, word) {
         (Some(_), _) => Err(given_twice(option)),
         (None, Some(word)) => Ok(word),
-        (None, None) => Err(UsageError(format!("{option} needs a value behind it"))),
+        (None, None) => Err(UsageError(format!("{option} needs a value after it"))),
     }
 }
 
@@ -289,6 +298,11 @@ fn duration_ms(what: &str, word: &[u8]) -> Result<u64, UsageError> {
              from 1ms to 3650d"
         ))
     })
+}
+
+/// Whether it is a duration and no plain number.
+fn is_duration(word: &[u8]) -> bool {
+    !word.last().is_some_and(u8::is_ascii_digit) && duration_ms("", word).is_ok()
 }
 
 /// A word as an error may show it: whatever bytes it has, one line, and not too long.

@@ -27,9 +27,9 @@ impl Command for Slide {
         }
         let (verdict, change) = (decision.verdict, decision.change.as_ref());
         settle(context, key, &verdict, out_of_memory, change, |change| {
+            stats::ENTRIES_TRIMMED.add(log.apply(change)?);
             stats::LOGS_DROPPED.add(change.drop_log.into());
             stats::LOGS_CAPPED.add(change.capped.into());
-            stats::ENTRIES_TRIMMED.add(log.apply(change)?);
             Ok(())
         })?;
         Ok(Answer::Verdict(verdict, request.charge))

@@ -24,7 +24,7 @@ pub const SLIDE: CommandInfo = CommandInfo {
     acl_categories: c"write sortedset fast",
     access: Some(Access::Update),
     summary: c"Limits by an exact sliding window log: says whether a request may pass, and charges it if so.",
-    complexity: c"O(W*log(N)) for W windows and a log of N entries; at most 256 old entries are removed.",
+    complexity: c"O(W*log(N)) for W windows and a log of N entries; at most 128 old entries are removed.",
     since: SINCE,
     args: &[KEY, WINDOWS, COST, FORCE, PRECISION, AT],
 };

@@ -2,7 +2,7 @@
 //!
 //! The algorithm is the log of request times that everybody keeps in a sorted set, with one
 //! difference: entries carry a running total. Usage is then the difference of two totals, so any
-//! cost and each of several windows takes two look-ups instead of a sum over the log, and because
+//! cost and each of several windows takes a look-up or two instead of a sum over the log, and because
 //! totals rise with stamps, the entry whose leaving makes room is found by bisection.
 
 use super::log::{Entry, Log, LogError, MAX_STORED_UNITS};
@@ -11,7 +11,7 @@ use super::verdict::Verdict;
 
 /// Entries that one charge may remove from the old end, so that no call pays for a backlog. A log
 /// with more than these, all of which have left, is dropped whole.
-pub const MAX_TRIMMED: u64 = 256;
+pub const MAX_TRIMMED: u64 = 128;
 
 /// A newest entry stamped later than now by more than this many of the longest window comes from a
 /// clock that ran far ahead.
@@ -180,8 +180,8 @@ impl Standing {
     /// The stamp of the entry with which the oldest `units` of this window have left.
     ///
     /// Bisects over time between the first entry and the newest. Each step lands on an entry, so a
-    /// sparse log takes no more steps than it has entries, and no log more than the 39 bits of the
-    /// longest window.
+    /// sparse log takes no more steps than it has entries, and no log more than 40: a step halves the
+    /// time, which is three of the longest windows at most.
     fn stamp_freeing(
         &self,
         log: &mut impl Log,

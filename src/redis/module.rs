@@ -1,12 +1,12 @@
 //! Loading, registering commands, and the edge where a call comes in.
 
 use super::{CommandInfo, Context, Text, required};
-use libc::c_int;
+use libc::{c_int, c_void};
 use redis_module::raw;
 use std::any::Any;
 use std::ffi::CStr;
 use std::panic::{self, AssertUnwindSafe};
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::slice;
 
 /// What handles a command.
@@ -81,6 +81,7 @@ pub unsafe fn load(
             let name = name.to_string_lossy();
             return Err(format!("{name} is loaded already: MODULE UNLOAD {name} first"));
         }
+        module.check_commands()?;
         module.set_options();
         register(&module)
     }));
@@ -96,6 +97,22 @@ pub unsafe fn load(
     }
 }
 
+/// Valkey 9's option of a module that need not know when the keys of a slot move in or out; without it
+/// `CLUSTER MIGRATESLOTS` is refused.
+const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
+
+/// Whether the server has its functions under Valkey's names, too.
+fn is_valkey() -> bool {
+    let mut function: *mut c_void = ptr::null_mut();
+    // SAFETY: the server has set this once, in Export_RedisModule_Init; it looks a C string up, and writes
+    // a pointer to a function if it knows the name.
+    let status = unsafe {
+        let get = required(raw::RedisModule_GetApi);
+        get(c"ValkeyModule_OpenKey".as_ptr(), (&raw mut function).cast())
+    };
+    status as isize == raw::REDISMODULE_OK
+}
+
 fn present<F>(function: Option<F>) -> bool {
     function.is_some()
 }
@@ -105,11 +122,13 @@ fn check_server() -> Result<(), String> {
     // SAFETY: the server has set these once, in Export_RedisModule_Init, and nobody sets them again.
     let functions = unsafe {
         [
+            ("Call", present(raw::RedisModule_Call)),
             ("CloseKey", present(raw::RedisModule_CloseKey)),
             ("CreateCommand", present(raw::RedisModule_CreateCommand)),
             ("CreateString", present(raw::RedisModule_CreateString)),
             ("FreeString", present(raw::RedisModule_FreeString)),
             ("GetAbsExpire", present(raw::RedisModule_GetAbsExpire)),
+            ("GetApi", present(raw::RedisModule_GetApi)),
             ("GetContextFlags", present(raw::RedisModule_GetContextFlags)),
             ("HashSet", present(raw::RedisModule_HashSet)),
             ("InfoAddFieldULongLong", present(raw::RedisModule_InfoAddFieldULongLong)),
@@ -154,13 +173,27 @@ fn check_server() -> Result<(), String> {
 }
 
 impl Module<'_> {
+    /// Tells whether the server knows every command that replicas and the AOF are sent.
+    fn check_commands(&self) -> Result<(), String> {
+        match self.context.unknown_command() {
+            None => Ok(()),
+            Some(command) => Err(format!(
+                "this server has no command {}, by which replicas and the AOF are told of changes: \
+                 rename-command must not take it away",
+                command.to_string_lossy()
+            )),
+        }
+    }
+
     fn set_options(&self) {
         // No data type of ours is ever half loaded, so serving during a replica's asynchronous
         // load is safe; a module that does not say so turns `repl-diskless-load swapdb` off.
         let serves = raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
         // A key that is open for writing may not be changed at all; `Key` tells of those that are.
         let signals = raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED;
-        let options = (serves | signals) as c_int;
+        // A log or counters of a slot that moves are keys as any. Redis has no such bit.
+        let migrates = if is_valkey() { HANDLE_ATOMIC_SLOT_MIGRATION } else { 0 };
+        let options = (serves | signals | migrates) as c_int;
         // SAFETY: the context is that of the running call.
         unsafe { required(raw::RedisModule_SetModuleOptions)(self.context.as_ptr(), options) };
     }

@@ -105,9 +105,9 @@ fn the_largest_limit_and_cost_are_exact() {
 #[test]
 fn a_backlog_is_trimmed_a_bounded_number_at_a_time() {
     let stale = |count: u64| (0..count).map(|index| (NOW_MS - 100_000 + index, index + 1, 1));
-    let entries: Vec<_> = stale(1_000).chain([(NOW_MS - 1, 1_001, 1)]).collect();
+    let entries: Vec<_> = stale(500).chain([(NOW_MS - 1, 501, 1)]).collect();
     let mut log = Memory::of(&entries);
-    for left in [1_002 - MAX_TRIMMED, 1_003 - 2 * MAX_TRIMMED, 1_004 - 3 * MAX_TRIMMED, 5] {
+    for left in [502 - MAX_TRIMMED, 503 - 2 * MAX_TRIMMED, 504 - 3 * MAX_TRIMMED, 5] {
         log.slide(&call(1));
         assert_eq!(log.entries.len() as u64, left);
     }

@@ -1,4 +1,4 @@
-//! A brute-force twin of the sliding window counter, written from the contract alone.
+//! A brute-force twin of the sliding window counter, written from the documentation alone.
 //!
 //! It keeps what was charged in every aligned window ever, counts with fractions, and finds a wait
 //! by trying.

@@ -1,4 +1,4 @@
-//! Brute-force twins of the limiters. This one, of the sliding window log, is written from the contract alone.
+//! Brute-force twins of the limiters. This one, of the sliding window log, is written from the documentation alone.
 //!
 //! It keeps every charge in a vector, counts by summing, and finds a wait by trying every moment at
 //! which something leaves. It knows nothing of running totals, look-ups or bisection, and shares no
@@ -11,7 +11,7 @@ mod counters;
 pub use counters::CounterModel;
 
 /// Entries that one charge may remove, and beyond which a log that has left is dropped whole.
-const MAX_TRIMMED: usize = 256;
+const MAX_TRIMMED: usize = 128;
 const MAX_WINDOW_MS: u64 = 3650 * 86_400_000;
 const MAX_STORED_UNITS: u128 = i64::MAX as u128;
 

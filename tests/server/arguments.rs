@@ -124,6 +124,18 @@ fn a_bare_number_is_milliseconds_and_no_small_one() {
 }
 
 #[test]
+fn a_limit_that_stands_before_its_window_is_told_so() {
+    let server = server_with_data();
+    let turned = "is a duration: the window comes first, like 60s 5";
+    for call in ["k 5 60s", "k 5000 60s", "k 1m 60s", "k 60s 5 100 1h"] {
+        let limit = call.split(' ').next_back().unwrap();
+        refuses(&server, &[(call, &format!("limit '{limit}' {turned}"))]);
+    }
+    // What is no duration is a limit that is wrong.
+    refuses(&server, &[("k 60s s", "must be an integer"), ("k 60s 0s", "must be an integer")]);
+}
+
+#[test]
 fn every_unit_up_to_ten_years_is_a_window() {
     let server = Server::start();
     for (window, window_ms) in [

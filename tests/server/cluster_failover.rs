@@ -31,6 +31,9 @@ fn charge_until_denied(client: &ClusterClient, call: &str, limit: i64) -> i64 {
     (0..).take_while(|_| connection.call(&line)[0] == 1).count() as i64
 }
 
+/// What redis-py asks, before its primary dies and after.
+const BY_PYTHON: &str = "RL.SLIDE {dies}:python 1h 1000 AT 3600000";
+
 /// The charges that a replica holds.
 fn received(replica: &Server, command: &str, key: &str) -> i64 {
     replica.does("READONLY");
@@ -46,6 +49,7 @@ fn a_replica_that_takes_over_forgets_what_it_had_not_received_and_no_more() {
     let home = cluster.home("{dies}");
     // A request that is sent again would be charged again: none is.
     let client = cluster.client_of_retries(0);
+    let mut python = cluster.redis_py();
     let acknowledged = thread::scope(|scope| {
         let running = CHARGED.map(|(command, key)| {
             let (done, charges) = channel();
@@ -56,6 +60,7 @@ fn a_replica_that_takes_over_forgets_what_it_had_not_received_and_no_more() {
         for (_, charges) in &running {
             (0..500).for_each(|_| charges.recv().expect("the charges go on"));
         }
+        (1..=100).for_each(|used| assert_eq!(python.call(BY_PYTHON)[2], 1000 - used));
         let primary = cluster.primaries.remove(home);
         primary.slide("{dies}:waited 1h 1");
         wait_for_replicas(&primary, 1);
@@ -68,8 +73,14 @@ fn a_replica_that_takes_over_forgets_what_it_had_not_received_and_no_more() {
     let held = CHARGED.map(|(command, key)| received(replica, command, key));
     cluster.find_out_who_is_gone();
     others_go_on_meanwhile(&cluster, home);
+    let error = python.try_call(BY_PYTHON).expect_err("nobody serves it");
+    assert!(error.ends_with("Error\n"), "{error}");
     cluster.fail_over_to(replica);
     assert_eq!(replica.slide("{dies}:waited 1h 1")[0], 0, "what was waited for is not lost");
+    wait_until("redis-py to find it", || {
+        // What was refused meanwhile, and is not sent again, is not charged.
+        python.try_call(BY_PYTHON).is_ok_and(|answer| answer[..3] == [1, 1000, 899])
+    });
     for (number, (command, key)) in CHARGED.into_iter().enumerate() {
         let (acknowledged, held) = (acknowledged[number], held[number]);
         let limit = acknowledged + 100;

@@ -129,7 +129,7 @@ fn new_windows_displace_none_that_the_call_names() {
     assert_eq!(stored_minutes(&server), (21..=28).collect::<Vec<_>>());
 }
 
-/// The key's expiry after a call, less the server's clock around it, lies where the contract says.
+/// The key's expiry after a call, less the server's clock around it, lies where the documentation says.
 fn expires_after(server: &Server, call: &str, left_ms: i64) {
     let before = server.now();
     server.swc(call);

@@ -279,7 +279,7 @@ fn the_fields_of_info_are_all_there() {
 }
 
 /// Calls that go wrong, one for every error that there is.
-const WRONG_CALLS: [&str; 31] = [
+const WRONG_CALLS: [&str; 32] = [
     "RL.SLIDE k 60 5",
     "RL.SLIDE k 60x 5",
     "RL.SLIDE k 60s 5 60s 5",
@@ -298,6 +298,7 @@ const WRONG_CALLS: [&str; 31] = [
     "RL.SWC k 60s 5 PRECISION 1s",
     "RL.SWC hash 60s 5",
     "RL.SWC text 60s 5",
+    "RL.SLIDE k 5 60s",
     "RL.PEEK text 60s 5",
     "RL.PEEK set 60s 5",
     "RL.REFUND k 0",

@@ -160,14 +160,16 @@ fn entries_that_are_trimmed_count_one_by_one() {
 }
 
 #[test]
-fn a_backlog_is_trimmed_by_256_a_call() {
+fn a_backlog_is_trimmed_by_128_a_call() {
     let server = Server::start();
     let stale: Vec<String> = (100..400).map(|i| format!("{} c{i}+1", 1_000 + i)).collect();
     server.plant("k", &stale);
     server.plant("k", &["990000 c400+1"]);
     server.does("PEXPIRE k 61000");
     let admitted = ("slide_admitted", 1);
-    moves(&server, "RL.SLIDE k 60s 9 AT 1000000", &[admitted, ("entries_trimmed", 256)]);
+    for _ in 0..2 {
+        moves(&server, "RL.SLIDE k 60s 9 AT 1000000", &[admitted, ("entries_trimmed", 128)]);
+    }
     moves(&server, "RL.SLIDE k 60s 9 AT 1000000", &[admitted, ("entries_trimmed", 44)]);
 }
 

@@ -232,7 +232,7 @@ fn what_finds_no_memory_leaves_nothing() {
 fn transactions_and_scripts_leave_nothing() {
     leave_nothing(&[
         kind(
-            &["MULTI", "RL.SLIDE k 1s 1000000 AT {t}", "RL.SWC c:{k} 1s 1000000 AT {t}", "EXEC"],
+            &["MULTI", "RL.SLIDE k 1s 1000000 AT {t}", "RL.SWC c 1s 1000000 AT {t}", "EXEC"],
             "1) 1) (integer) 1",
         ),
         kind(&["EVAL return(redis.call('RL.SLIDE',KEYS[1],'60s','0')) 1 k"], DENIED),

@@ -84,3 +84,22 @@ fn a_second_load_is_refused_and_the_log_says_why() {
     assert!(said.iter().any(|line| line.contains("rl is loaded already: MODULE UNLOAD rl first")));
     assert_eq!(server.slide("k 60s 3")[0], 1);
 }
+
+/// The commands that replicas and the AOF are sent.
+const REPLICATED: [&str; 7] =
+    ["ZADD", "ZREM", "ZREMRANGEBYRANK", "HSET", "HDEL", "UNLINK", "PEXPIREAT"];
+
+#[test]
+fn a_server_without_a_command_that_replicas_are_sent_is_refused_and_the_log_says_why() {
+    for command in REPLICATED {
+        let log = Setup::new().option(&format!("rename-command {command} other")).gives_up();
+        let said = format!("<rl> this server has no command {command}, by which replicas");
+        assert!(log.contains(&said), "{log}");
+    }
+}
+
+#[test]
+fn other_commands_may_be_renamed() {
+    let server = Setup::new().option("rename-command FLUSHALL other").start();
+    assert_eq!(server.slide("k 60s 3")[0], 1);
+}

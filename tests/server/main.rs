@@ -1,6 +1,6 @@
 //! The commands inside a real `redis-server`, one server per test.
 //!
-//! The tests hold the contract from outside: they know the replies, the stored form, the effects and the
+//! The tests hold the documentation's promises from outside: they know the replies, the stored form, the effects and the
 //! errors that are promised, and nothing of the code. Time comes in through `AT`, through planted
 //! entries or through a [`clock::Clock`], never through sleeping, so that no verdict depends on how fast
 //! the machine is.

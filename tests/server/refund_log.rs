@@ -147,7 +147,7 @@ fn a_merged_entry_shrinks_like_any_other() {
     assert_eq!(server.entries("k"), ["1010000 a9+9"]);
 }
 
-/// What a log holds, by the contract's words alone: newest last, a stamp and units each.
+/// What a log holds, by the documentation's words alone: newest last, a stamp and units each.
 #[derive(Default)]
 struct Units(Vec<(u64, u64)>);
 

@@ -21,17 +21,17 @@ fn plant(server: &Server, key: &str, planted: &[String]) {
 }
 
 #[test]
-fn an_admission_removes_at_most_256_stale_entries() {
+fn an_admission_removes_at_most_128_stale_entries() {
     for option in [0, 4096].map(compact_entries_option) {
         let server = Setup::new().option(&option).start();
-        let mut planted = entries(1000);
-        planted.push("1990000 d1001+1".into());
+        let mut planted = entries(500);
+        planted.push("1990000 c501+1".into());
         plant(&server, "k", &planted);
         for (i, (members, oldest)) in [
-            (746, "1000257 c257+1"),
-            (491, "1000513 c513+1"),
-            (236, "1000769 c769+1"),
-            (5, "1990000 d1001+1"),
+            (374, "1000129 c129+1"),
+            (247, "1000257 c257+1"),
+            (120, "1000385 c385+1"),
+            (5, "1990000 c501+1"),
         ]
         .into_iter()
         .enumerate()
@@ -42,7 +42,7 @@ fn an_admission_removes_at_most_256_stale_entries() {
             assert_eq!(server.run::<i64>("ZCARD k"), members);
             assert_eq!(server.entries("k")[0], oldest);
         }
-        assert_eq!(server.entries("k").last().unwrap(), "2000000 d1005+1");
+        assert_eq!(server.entries("k").last().unwrap(), "2000000 c505+1");
     }
 }
 
@@ -68,16 +68,16 @@ fn a_denial_and_cost_0_remove_nothing() {
     assert_eq!(server.slide("k 60s 1 COST 0 AT 2000000"), [1, 1, 0, 0, 50_000, 60_000]);
     assert_eq!(server.entries("k"), planted);
     server.slide("k 60s 1 FORCE AT 2000000");
-    assert_eq!(server.run::<i64>("ZCARD k"), 302 - 256, "a forced charge trims");
+    assert_eq!(server.run::<i64>("ZCARD k"), 302 - 128, "a forced charge trims");
 }
 
 #[test]
 fn a_large_log_whose_newest_has_left_is_dropped_whole() {
     let server = Setup::new().with_aof().start();
-    plant(&server, "k", &entries(257));
+    plant(&server, "k", &entries(129));
     let mut journal = server.journal();
     assert_eq!(server.slide("k 60s 9 COST 10 AT 2000000"), [0, 9, 9, -1, 0, 60_000]);
-    assert_eq!(server.run::<i64>("ZCARD k"), 257);
+    assert_eq!(server.run::<i64>("ZCARD k"), 129);
     assert!(journal.commands().is_empty(), "a denial drops nothing");
 
     assert_eq!(server.slide("k 60s 9 COST 2 AT 2000000"), [1, 9, 7, 0, 60_000, 60_000]);
@@ -89,9 +89,9 @@ fn a_large_log_whose_newest_has_left_is_dropped_whole() {
 #[test]
 fn a_log_is_dropped_in_the_millisecond_in_which_its_newest_leaves() {
     let server = Server::start();
-    for (at, first) in [(1_060_256, "1000257 c257+1"), (1_060_257, "1060257 a1+1")] {
+    for (at, first) in [(1_060_128, "1000129 c129+1"), (1_060_129, "1060129 a1+1")] {
         server.does("DEL k");
-        plant(&server, "k", &entries(257));
+        plant(&server, "k", &entries(129));
         assert_eq!(server.slide(&format!("k 60s 9 AT {at}"))[0], 1);
         assert_eq!(server.entries("k")[0], first, "AT {at}");
     }
@@ -100,14 +100,14 @@ fn a_log_is_dropped_in_the_millisecond_in_which_its_newest_leaves() {
 #[test]
 fn a_small_log_whose_newest_has_left_is_added_to_then_trimmed() {
     let server = Setup::new().with_aof().start();
-    plant(&server, "k", &entries(256));
+    plant(&server, "k", &entries(128));
     let expiry = server.expiry("k");
     let mut journal = server.journal();
     assert_eq!(server.slide("k 60s 9 AT 2000000"), [1, 9, 8, 0, 60_000, 60_000]);
-    assert_eq!(server.entries("k"), ["2000000 c257+1"]);
+    assert_eq!(server.entries("k"), ["2000000 c129+1"]);
     assert_eq!(
         journal.commands(),
-        ["MULTI", "ZADD k 2000000 c257+1", "ZREMRANGEBYRANK k 0 255", "EXEC"]
+        ["MULTI", "ZADD k 2000000 c129+1", "ZREMRANGEBYRANK k 0 127", "EXEC"]
     );
     assert_eq!(server.expiry("k"), expiry, "the key was never gone");
 }

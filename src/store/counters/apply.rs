@@ -34,11 +34,11 @@ impl StoredCounters<'_> {
 
 fn charge(hash: &mut Writer, change: &CounterChange) -> Result<(), WriteFailed> {
     let is_new = hash.is_empty();
-    for CounterCharge { counter, added, starts } in change.charges() {
+    for CounterCharge { counter, starts, .. } in change.charges() {
         if *starts || is_new {
             start(hash, counter)?;
         } else {
-            add(hash, counter, Part::Current, *added as i64)?;
+            set(hash, counter, Part::Current)?;
         }
     }
     for counter in change.removed() {
@@ -54,7 +54,7 @@ fn take_back(hash: &mut Writer, refunds: &CounterRefunds) -> Result<(), WriteFai
     for CounterRefund { counter, current, previous } in refunds.as_slice() {
         for (part, taken) in [(Part::Current, *current), (Part::Previous, *previous)] {
             if taken > 0 {
-                add(hash, counter, part, -(taken as i64))?;
+                set(hash, counter, part)?;
             }
         }
     }
@@ -68,23 +68,20 @@ fn start(hash: &mut Writer, counter: &Counter) -> Result<(), WriteFailed> {
     let values = Part::ALL.map(|part| text_of(part.of(counter)));
     let values = values.each_ref().map(OwnedText::text);
     written(hash.key.set_fields(names, values))?;
-    hash.context.replicate_hset(hash.name, names, values);
+    hash.context.replicate_hset_three(hash.name, names, values);
     hash.note(EventClass::Hash, c"hset");
     Ok(())
 }
 
-/// Writes one part of `counter`, which differs by `increment` from what is stored.
-fn add(
-    hash: &mut Writer,
-    counter: &Counter,
-    part: Part,
-    increment: i64,
-) -> Result<(), WriteFailed> {
-    let name = name_of(counter, part);
-    written(hash.key.set_field(name.text(), text_of(part.of(counter)).text()))?;
-    let increment = Digits::signed(increment);
-    hash.context.replicate_hincrby(hash.name, name.text(), increment.as_bytes());
-    hash.note(EventClass::Hash, c"hincrby");
+/// Writes one part of a counter.
+///
+/// Replicas get the value and no increment, which would leave an expiry of the field (7.4 on) in place
+/// there, while it is gone here.
+fn set(hash: &mut Writer, counter: &Counter, part: Part) -> Result<(), WriteFailed> {
+    let (name, value) = (name_of(counter, part), text_of(part.of(counter)));
+    written(hash.key.set_field(name.text(), value.text()))?;
+    hash.context.replicate_hset(hash.name, name.text(), value.text());
+    hash.note(EventClass::Hash, c"hset");
     Ok(())
 }
 

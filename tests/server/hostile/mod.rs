@@ -1,4 +1,4 @@
-//! Hostile input: any words, sent to any key. The server lives, each answer obeys the contract, and
+//! Hostile input: any words, sent to any key. The server lives, each answer is of the form that the documentation has, and
 //! what is answered with an error, a denial or a peek leaves the key byte for byte as it was.
 //!
 //! `RL_FUZZ_CALLS` is how many calls; `make fuzz` makes ten million.
