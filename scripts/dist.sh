@@ -28,6 +28,7 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 umask 022
 mkdir -p "$DIST_DIR"
+scripts/notices.sh >"$stage/notices"
 
 same_time() {
     find "$1" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
@@ -60,6 +61,7 @@ tarball() {
     documentation "$folder"
     install -m 0755 "$LIBRARY" "$folder/librl.so"
     install -m 0644 CHANGELOG.md LICENSE "$folder"
+    install -m 0644 "$stage/notices" "$folder/NOTICES"
     unlink_what_is_missing "$folder"
     (cd "$folder" && find . -type f -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >"$stage/sums")
     install -m 0644 "$stage/sums" "$folder/SHA256SUMS"
@@ -77,7 +79,7 @@ debian_package() {
     unlink_what_is_missing "$documentation"
     install -d "$folder/DEBIAN" "$folder$MODULES_DIR"
     install -m 0755 "$LIBRARY" "$folder$MODULES_DIR/librl.so"
-    install -m 0644 LICENSE "$documentation/copyright"
+    cat LICENSE <(echo) "$stage/notices" >"$documentation/copyright"
     gzip --no-name --best <CHANGELOG.md >"$documentation/changelog.gz"
     cat >"$folder/DEBIAN/control" <<EOF
 Package: redis-rl

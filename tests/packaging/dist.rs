@@ -51,9 +51,12 @@ fn the_tarball_has_what_its_checksums_say_and_loads() {
         Command::new("sha256sum").args(["--check", "--strict", "SHA256SUMS"]).current_dir(&inside),
     );
     let listed: BTreeSet<&str> = sums.lines().map(|line| &line[66..]).collect();
-    for file in ["librl.so", "README.md", "LICENSE", "CHANGELOG.md", "redis.conf.example"] {
+    for file in
+        ["librl.so", "README.md", "LICENSE", "NOTICES", "CHANGELOG.md", "redis.conf.example"]
+    {
         assert!(listed.contains(file), "{file}: {sums}");
     }
+    assert_notices(&inside.join("NOTICES"));
     let found = succeed(
         Command::new("find").args([".", "-type", "f", "-printf", "%P\\n"]).current_dir(&inside),
     );
@@ -93,6 +96,7 @@ fn the_debian_package_installs_a_library_that_loads() {
         assert_eq!(mode(&package.path("usr/share/doc/redis-rl").join(document)), 0o644);
     }
     assert!(links(&package.path("usr/share/doc/redis-rl")) > 50);
+    assert_notices(&package.path("usr/share/doc/redis-rl/copyright"));
     assert_loads(&library_there);
 }
 
@@ -189,6 +193,20 @@ fn the_workflow_only_calls_make_targets() {
 }
 
 // --- The harness -----------------------------------------------------------------------------------
+
+/// The file has the licence of each crate that the library is made of. That of redis-module asks for its
+/// text to go along.
+fn assert_notices(file: &Path) {
+    let notices = fs::read_to_string(file).unwrap();
+    let manifest = fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).unwrap();
+    let dependencies =
+        manifest.split("[dependencies]").nth(1).unwrap().split("\n\n").next().unwrap();
+    let crates = dependencies.lines().filter_map(|line| line.split_once(" = "));
+    for name in crates.map(|(name, _)| name) {
+        assert!(notices.contains(&format!("\n{name} ")), "{name}: {notices}");
+    }
+    assert!(notices.contains("Redistributions in binary form"), "{notices}");
+}
 
 /// A server loads this library and limits with it.
 fn assert_loads(library: &Path) {
