@@ -28,7 +28,7 @@ struct Amount {
 
 impl Amount {
     fn from_settings() -> Amount {
-        Amount { rounds: number("ROUNDS", 5), calls: number("CALLS", 20_000) }
+        Amount { rounds: number("ROUNDS", 15), calls: number("CALLS", 8_000) }
     }
 
     /// The calls of a round. They take less time in a pipeline, so that there are more.
