@@ -136,7 +136,7 @@ accuracy: ## simulate how often limiters are wrong: tables, and figures and pict
 	@scripts/setup.sh cc
 	cargo run --release --locked --manifest-path bench/Cargo.toml --bin accuracy
 
-charts: ## draw the pictures in docs/img again from the figures beside them
+charts: ## draw the pictures in docs/img, and the tables of docs/BENCHMARKS.md, again from the figures
 	@scripts/setup.sh cc
 	cargo run --release --locked --manifest-path bench/Cargo.toml --bin charts
 

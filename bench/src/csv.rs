@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::chart;
+use crate::{chart, page};
 
 /// A table whose cells hold no commas.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,10 +35,11 @@ impl Table {
         println!("written: {}", path.display());
     }
 
-    /// Writes the table to that file in docs/img, and draws its picture again.
+    /// Writes the table to that file in docs/img, and draws its pictures and the page's tables again.
     pub fn keep(&self, file: &str) {
         self.write(&chart::folder().join(file));
-        chart::draw(Some(file)).expect("the picture can be drawn");
+        chart::draw(Some(file)).expect("the pictures can be drawn");
+        page::update(Some(file)).expect("the page can be written");
     }
 
     /// Reads the table in a file.

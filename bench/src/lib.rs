@@ -27,6 +27,7 @@ pub mod demo;
 pub mod footprint;
 pub mod goals;
 pub mod machine;
+pub mod page;
 pub mod scenarios;
 pub mod server;
 pub mod timing;

@@ -6,7 +6,7 @@ mod accuracy;
 pub mod bars;
 pub mod canvas;
 mod capacity;
-mod figures;
+pub mod figures;
 mod instructions;
 pub mod lines;
 mod time;
